@@ -1,0 +1,162 @@
+"""
+One tree: a type for each way a spot job, or a call to DLC, can end badly.
+
+::
+
+    PaiSpotError(AirflowException)
+    ├── SpotJobError                   carries the JobOutcome
+    │   ├── SpotCapacityRevoked        the market took the resource back       retried by Airflow's `retries`
+    │   ├── SpotJobFailed              the command (or its environment) failed retried by Airflow's `retries`
+    │   ├── SpotOutcomeUnknown         no rule could tell                      retried by Airflow's `retries`
+    │   ├── SpotTimeout
+    │   │   ├── SpotPendingTimeout     no capacity within `pending_timeout`    retried by Airflow's `retries`
+    │   │   ├── SpotRunTimeout         ran longer than `run_timeout`           retried by Airflow's `retries`
+    │   │   └── SpotTotalTimeout       `total_timeout` or `execution_timeout`  retried by Airflow's `retries`
+    │   └── SpotJobStopped             somebody stopped it in the console      never retried
+    ├── SpotSubmissionRefused          the request cannot work                 never retried
+    └── PaiDlcError                    a call to DLC went wrong
+        ├── PaiDlcRefused              4xx: a definite no
+        │   ├── PaiDlcNotFound         404: no such job
+        │   └── PaiDlcThrottled        429 or Throttling*, carries retry_after (seconds)
+        ├── PaiDlcUnavailable          5xx, broken connection, timeout: `ambiguous` says whether the request
+        │                              may have taken effect
+        └── PaiDlcCredentialsError     no usable credentials
+
+The type decides whether Airflow retries; nobody downstream reads a message to find out.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
+
+if TYPE_CHECKING:
+    from airflow_provider_pai_spot.dlc.outcome import JobOutcome
+
+
+class PaiSpotError(AirflowException):
+    """Base of everything this provider raises."""
+
+
+class SpotJobError(PaiSpotError):
+    """
+    A job ended and its work is not done.
+
+    :param message: what we saw and what to do next.
+    :param outcome: the job's outcome, where one is known.
+    """
+
+    def __init__(self, message: str, outcome: JobOutcome | None = None) -> None:
+        super().__init__(message)
+        self.outcome = outcome
+
+
+class SpotCapacityRevoked(SpotJobError):  # noqa: N818 - named for what happened, as Airflow names its own
+    """The spot resource was taken back and the revocations allowed within one try are used up."""
+
+
+class SpotJobFailed(SpotJobError):  # noqa: N818
+    """The job failed for a reason that is not a loss of capacity."""
+
+
+class SpotOutcomeUnknown(SpotJobError):  # noqa: N818
+    """The job ended and no rule could say why; treated as a failure, never as a success."""
+
+
+class SpotTimeout(SpotJobError):  # noqa: N818
+    """A limit passed; the job was stopped first."""
+
+
+class SpotPendingTimeout(SpotTimeout):
+    """The job found no capacity within `pending_timeout`."""
+
+
+class SpotRunTimeout(SpotTimeout):
+    """The job ran longer than `run_timeout`."""
+
+
+class SpotTotalTimeout(SpotTimeout):
+    """The task took longer than `total_timeout` or `execution_timeout`, all attempts together."""
+
+
+class SpotJobStopped(SpotJobError, AirflowFailException):
+    """Somebody stopped the job outside Airflow; that was a decision, so it is not undone by a retry."""
+
+
+class SpotSubmissionRefused(PaiSpotError, AirflowFailException):  # noqa: N818
+    """The request cannot work as it is; sending it again would not change that."""
+
+
+class PaiDlcError(PaiSpotError):
+    """
+    A call to DLC went wrong.
+
+    Never carries the signed request, headers or the request body.
+
+    :param message: operation, endpoint, region and connection id, what DLC answered and what to do next.
+    :param code: DLC's error code, empty if there was no readable answer.
+    :param status_code: HTTP status, None if there was no readable answer.
+    :param request_id: DLC's request id, for a support ticket.
+    """
+
+    def __init__(
+        self, message: str, *, code: str = "", status_code: int | None = None, request_id: str = ""
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.status_code = status_code
+        self.request_id = request_id
+
+
+class PaiDlcRefused(PaiDlcError):  # noqa: N818
+    """DLC said no (4xx): the request took no effect."""
+
+
+class PaiDlcNotFound(PaiDlcRefused):
+    """DLC does not know the job (404, or code NotFound)."""
+
+
+class PaiDlcThrottled(PaiDlcRefused):
+    """
+    Too many calls; the request took no effect.
+
+    :param retry_after: seconds DLC asks us to wait, None if it did not say.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: str = "",
+        status_code: int | None = None,
+        request_id: str = "",
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(message, code=code, status_code=status_code, request_id=request_id)
+        self.retry_after = retry_after
+
+
+class PaiDlcUnavailable(PaiDlcError):  # noqa: N818
+    """
+    No usable answer: 5xx, a broken connection, a timeout, an unreadable body.
+
+    :param ambiguous: whether the request may have taken effect all the same. False only for a connection
+        that was never made.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: str = "",
+        status_code: int | None = None,
+        request_id: str = "",
+        ambiguous: bool = True,
+    ) -> None:
+        super().__init__(message, code=code, status_code=status_code, request_id=request_id)
+        self.ambiguous = ambiguous
+
+
+class PaiDlcCredentialsError(PaiDlcError):
+    """No usable credentials: nothing configured, a half-filled pair, or a chain that found none."""
