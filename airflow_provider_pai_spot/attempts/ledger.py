@@ -1,0 +1,162 @@
+"""
+What is stored about a task instance's attempts, in Airflow's task state store.
+
+The store survives tries, deferrals, restarts and a person's clear; it goes with the DAG run. One key holds one
+versioned JSON value, so that intent and submission can never be read apart from each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any, Protocol, Self
+
+STORE_KEY = "pai_spot"
+STORE_VERSION = 1
+_MAX_ATTEMPTS = 60  # at most about 40 kB: Airflow warns above 64 kB
+
+
+class StateStore(Protocol):
+    """The part of Airflow's `task_state_store` that is used here."""
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """Return the stored JSON value."""
+        ...
+
+    def set(self, key: str, value: Any) -> None:
+        """Store a JSON value."""
+        ...
+
+
+class MemoryStore:
+    """A store that lasts as long as the process, for callers without an Airflow around them."""
+
+    def __init__(self) -> None:
+        self._values: dict[str, Any] = {}
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """Return the stored JSON value."""
+        return self._values.get(key, default)
+
+    def set(self, key: str, value: Any) -> None:
+        """Store a JSON value."""
+        self._values[key] = value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """
+    One submission of the task instance's work.
+
+    :param number: 0 for the first job, then counting up over all tries.
+    :param generation: `ti.max_tries` at submission; a person's clear changes it, a retry does not.
+    :param request_hash: hash of the request as the task asks for it, before recovery changes a bid.
+    :param key_hashes: a short hash for each top-level key of the request, to name the keys that differ.
+    :param try_number: the try of Airflow that submitted it; budgets of revocations are counted by it.
+    :param job_id: DLC's id; None while the submission is an intent whose outcome is not known.
+    :param submitting_at: when the intent was stored, ISO 8601 UTC.
+    :param bid: the bid as text, for the timeline.
+    :param checkpoint_folder: 1, then one more for each time a person clears a success.
+    :param consumed: whether the job's end was acted upon.
+    :param verdict: how the job ended, once consumed.
+    :param stop_reason: why we stopped it, stored before StopJob is sent.
+    """
+
+    number: int
+    generation: int
+    request_hash: str
+    key_hashes: Mapping[str, str] = field(default_factory=dict)
+    try_number: int = 1
+    job_id: str | None = None
+    submitting_at: str = ""
+    bid: str = ""
+    checkpoint_folder: int = 1
+    consumed: bool = False
+    verdict: str = ""
+    stop_reason: str = ""
+    seconds_pending: float = 0.0
+    seconds_running: float = 0.0
+    namespace: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        return {**asdict(self), "key_hashes": dict(self.key_hashes)}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Read the JSON form; keys of a newer release are ignored."""
+        known = {item.name for item in fields(cls)}
+        return cls(**{key: value for key, value in data.items() if key in known})
+
+
+class AttemptLedger:
+    """
+    The attempts of one task instance, oldest first, written through to the store at every change.
+
+    :param store: Airflow's `context["task_state_store"]`, or a `MemoryStore`.
+    """
+
+    def __init__(self, store: StateStore) -> None:
+        self._store = store
+        self._attempts = _read(store.get(STORE_KEY))
+
+    @property
+    def attempts(self) -> tuple[Attempt, ...]:
+        """All attempts known, oldest first."""
+        return tuple(self._attempts)
+
+    @property
+    def newest(self) -> Attempt | None:
+        """The attempt with the highest number, None before the first."""
+        return self._attempts[-1] if self._attempts else None
+
+    def put(self, attempt: Attempt) -> Attempt:
+        """Add an attempt, or replace the one of the same number."""
+        others = [one for one in self._attempts if one.number != attempt.number]
+        self._attempts = sorted([*others, attempt], key=lambda one: one.number)
+        self._write()
+        return attempt
+
+    def change(self, number: int, **changes: Any) -> Attempt:
+        """Store some new values for one attempt."""
+        return self.put(replace(self.get(number), **changes))
+
+    def get(self, number: int) -> Attempt:
+        """Return one attempt; KeyError if it is not known."""
+        for attempt in self._attempts:
+            if attempt.number == number:
+                return attempt
+        raise KeyError(number)
+
+    def find(self, job_id: str) -> Attempt | None:
+        """Return the attempt with this job id."""
+        return next((one for one in self._attempts if one.job_id == job_id), None)
+
+    def drop(self, number: int) -> None:
+        """Forget an intent that certainly came to nothing."""
+        self._attempts = [one for one in self._attempts if one.number != number]
+        self._write()
+
+    def revocations_in_try(self, try_number: int, generation: int) -> int:
+        """How many losses were consumed within one try of Airflow."""
+        return sum(
+            one.verdict == "revoked" and one.try_number == try_number and one.generation == generation
+            for one in self._attempts
+        )
+
+    def _write(self) -> None:
+        kept = self._attempts[-_MAX_ATTEMPTS:]
+        slim = [replace(one, key_hashes={}) for one in kept[:-1]] + kept[-1:]
+        value = {"version": STORE_VERSION, "attempts": [one.to_dict() for one in slim]}
+        self._store.set(STORE_KEY, value)
+
+
+def _read(value: Any) -> list[Attempt]:
+    """Read what is stored; somebody may have edited it in the UI, so anything unreadable counts as lost."""
+    if not isinstance(value, Mapping) or not isinstance(value.get("attempts"), list):
+        return []
+    try:
+        attempts = [Attempt.from_dict(one) for one in value["attempts"]]
+    except (TypeError, AttributeError):
+        return []
+    return sorted(attempts, key=lambda one: one.number)
