@@ -2,8 +2,8 @@
 Let only programs of this machine talk to an emulator that runs commands.
 
 A loopback port alone is no wall: any web page in a local browser can send requests to it, directly
-(cross-origin) or by pointing its own name at 127.0.0.1 (DNS rebinding). Browsers give themselves away by Host,
-Origin and Sec-Fetch-Site.
+(cross-origin) or by pointing its own name at 127.0.0.1 (DNS rebinding). Browsers give themselves away by
+Host, Origin and Sec-Fetch-Site.
 """
 
 from __future__ import annotations

@@ -75,8 +75,8 @@ class MountMap:
     Mount paths of one job and the folders that stand for them.
 
     Replaces text only: a mount path that a program holds in its own source is not mapped, nor is a path that
-    no mount names. RO is not enforced: another job may have the same Uri mounted RW, and file modes mean nothing
-    to root.
+    no mount names. RO is not enforced: another job may have the same Uri mounted RW, and file modes mean
+    nothing to root.
     """
 
     def __init__(self, folders: Mapping[str, Path]) -> None:

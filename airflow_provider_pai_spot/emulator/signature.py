@@ -1,8 +1,8 @@
 """
 Check Alibaba Cloud's V3 request signature (ACS3-HMAC-SHA256), as DLC's gateway would.
 
-Documented: the algorithm, the fifteen minutes a date is good for, the nonce that serves once. Assumed: the HTTP
-statuses of two codes (other products answer `InvalidAccessKeyId.NotFound` with 404 or 400 and
+Documented: the algorithm, the fifteen minutes a date is good for, the nonce that serves once. Assumed: the
+HTTP statuses of two codes (other products answer `InvalidAccessKeyId.NotFound` with 404 or 400 and
 `SignatureDoesNotMatch` with 403 or 400), `MissingAuthorization`, `IncompleteSignature` and
 `InvalidTimeStamp.Format`.
 """
