@@ -52,19 +52,19 @@ class SpotJobError(PaiSpotError):
         self.outcome = outcome
 
 
-class SpotCapacityRevoked(SpotJobError):  # noqa: N818 - named for what happened, as Airflow names its own
+class SpotCapacityRevoked(SpotJobError):
     """The spot resource was taken back and the revocations allowed within one try are used up."""
 
 
-class SpotJobFailed(SpotJobError):  # noqa: N818
+class SpotJobFailed(SpotJobError):
     """The job failed for a reason that is not a loss of capacity."""
 
 
-class SpotOutcomeUnknown(SpotJobError):  # noqa: N818
+class SpotOutcomeUnknown(SpotJobError):
     """The job ended and no rule could say why; treated as a failure, never as a success."""
 
 
-class SpotTimeout(SpotJobError):  # noqa: N818
+class SpotTimeout(SpotJobError):
     """A limit passed; the job was stopped first."""
 
 
@@ -84,7 +84,7 @@ class SpotJobStopped(SpotJobError, AirflowFailException):
     """Somebody stopped the job outside Airflow; that was a decision, so it is not undone by a retry."""
 
 
-class SpotSubmissionRefused(PaiSpotError, AirflowFailException):  # noqa: N818
+class SpotSubmissionRefused(PaiSpotError, AirflowFailException):
     """The request cannot work as it is; sending it again would not change that."""
 
 
@@ -109,7 +109,7 @@ class PaiDlcError(PaiSpotError):
         self.request_id = request_id
 
 
-class PaiDlcRefused(PaiDlcError):  # noqa: N818
+class PaiDlcRefused(PaiDlcError):
     """DLC said no (4xx): the request took no effect."""
 
 
@@ -137,12 +137,13 @@ class PaiDlcThrottled(PaiDlcRefused):
         self.retry_after = retry_after
 
 
-class PaiDlcUnavailable(PaiDlcError):  # noqa: N818
+class PaiDlcUnavailable(PaiDlcError):
     """
     No usable answer: 5xx, a broken connection, a timeout, an unreadable body.
 
     :param ambiguous: whether the request may have taken effect all the same. False only for a connection
         that was never made.
+    :param retry_after: seconds DLC asks us to wait, None if it did not say.
     """
 
     def __init__(
@@ -153,9 +154,11 @@ class PaiDlcUnavailable(PaiDlcError):  # noqa: N818
         status_code: int | None = None,
         request_id: str = "",
         ambiguous: bool = True,
+        retry_after: float | None = None,
     ) -> None:
         super().__init__(message, code=code, status_code=status_code, request_id=request_id)
         self.ambiguous = ambiguous
+        self.retry_after = retry_after
 
 
 class PaiDlcCredentialsError(PaiDlcError):

@@ -1,1 +1,1 @@
-"""TODO."""
+"""Talking to DLC: connection, credentials, one call, retries, error translation."""
