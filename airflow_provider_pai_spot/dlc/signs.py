@@ -1,0 +1,226 @@
+"""
+The signs by which a job's end is told: one function a rule, each returning what it saw, a line each.
+
+A line names DLC's fields and their values; it never holds Envs, a command or what a user's program wrote.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from airflow_provider_pai_spot.dlc.job import Job
+from airflow_provider_pai_spot.dlc.pods import Pod
+from airflow_provider_pai_spot.dlc.status import JobStatus, Phase, phase_of
+from airflow_provider_pai_spot.dlc.timeline import began_again_after
+
+PERMANENT_EXIT_CODES: Final = frozenset({1, 2, 126, 127, 128, 139, 245, 255})
+"""Exit codes of a program that failed by itself: it would fail again."""
+
+SIGNAL_EXIT_CODES: Final = frozenset({130, 137, 138, 143})
+"""Exit codes of a program that something else ended."""
+
+CONFIGURATION_REASON_CODES: Final = frozenset({"InvalidParameter", "ResourceAllocateFailed"})
+
+PREEMPTION: Final = re.compile(
+    r"(?<!not )(?<!not be )(?<!cannot be )(?<!not been )\b(preempted|evicted|reclaimed)\b"
+    r"|\bspot\b.{0,60}\b(preemption|released?)\b|\b(preemption|released?)\b.{0,60}\bspot\b",
+    re.IGNORECASE,
+)
+"""
+Words for a resource taken back. Not `preemptible`, which is what spot capacity is called while it lasts, nor
+`preemption` by itself, of which Kubernetes' scheduler writes when it finds no room ("no preemption victims").
+"""
+
+NODE_PRESSURE: Final = re.compile(r"low on resource|(Disk|Memory|PID)Pressure|ephemeral", re.IGNORECASE)
+"""Kubernetes evicts pods also for what they use themselves: that is no loss of capacity."""
+
+IMAGE_PULL: Final = re.compile(
+    r"\b(ErrImagePull|ImagePullBackOff|InvalidImageName|manifest unknown"
+    r"|(?:pull|image)\b.{0,120}\bunauthorized)\b",
+    re.IGNORECASE,
+)
+
+_MAX_LINE = 200
+_AIMASTER = "aimaster"
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """
+    What a verdict may rest on.
+
+    :param spot: whether the job bid for spot capacity.
+    :param events: lines DLC wrote; never lines of logs.
+    """
+
+    job: Job
+    spot: bool
+    events: tuple[str, ...] = ()
+
+
+def not_over(scene: Scene) -> Sequence[str]:
+    """The status is neither terminal nor `*Reserving`."""
+    return () if scene.job.is_decided else (f"status {scene.job.status or 'absent'}",)
+
+
+def succeeded(scene: Scene) -> Sequence[str]:
+    """The status is a success, whatever happened on the way."""
+    return _status_in(scene, JobStatus.SUCCEEDED, JobStatus.SUCCEEDED_RESERVING)
+
+
+def stopped(scene: Scene) -> Sequence[str]:
+    """Somebody stopped it."""
+    return _status_in(scene, JobStatus.STOPPED)
+
+
+def spot_pod_evicted(scene: Scene) -> Sequence[str]:
+    """A pod of a spot job ended as Evicted."""
+    return pod_evicted(scene) if scene.spot else ()
+
+
+def pod_evicted(scene: Scene) -> Sequence[str]:
+    """A pod ended as Evicted."""
+    return _lines(pod for pod in scene.job.pods if pod.is_evicted)
+
+
+def spot_pod_evicted_before(scene: Scene) -> Sequence[str]:
+    """An earlier incarnation of a spot job's pod was Evicted, and the job did not get over it."""
+    if not scene.spot:
+        return ()
+    return _lines(pod for pod in scene.job.history_pods if pod.is_evicted and not _got_over(scene.job, pod))
+
+
+def idle_quota_evicted(scene: Scene) -> Sequence[str]:
+    """A job on idle quota lost it to the quota's owner: no market took it."""
+    evicted = [pod for pod in (*scene.job.pods, *scene.job.history_pods) if pod.is_evicted]
+    if scene.spot or not scene.job.uses_idle_quota or not evicted:
+        return ()
+    return (*_lines(evicted), "the job runs on idle quota (OversoldType) and bids for no spot capacity")
+
+
+def configuration_reason_code(scene: Scene) -> Sequence[str]:
+    """DLC says that the request cannot work."""
+    code = scene.job.reason_code
+    return (_reason(scene.job),) if code in CONFIGURATION_REASON_CODES else ()
+
+
+def out_of_memory(scene: Scene) -> Sequence[str]:
+    """A pod was killed for its memory."""
+    return _lines(pod for pod in scene.job.pods if pod.reason == "OOMKilled")
+
+
+def command_failed(scene: Scene) -> Sequence[str]:
+    """The first pod to fail exited by itself; pods killed afterwards are a consequence."""
+    failed = [pod for pod in _workers(scene.job) if pod.exit_code]
+    permanent = [pod for pod in failed if pod.exit_code in PERMANENT_EXIT_CODES]
+    by_signal = [pod for pod in failed if pod.exit_code in SIGNAL_EXIT_CODES]
+    if any(_ended_before_all(pod, permanent) for pod in by_signal):
+        return ()
+    return _lines(permanent)
+
+
+def image_not_pulled(scene: Scene) -> Sequence[str]:
+    """The image could not be pulled; events count only if the job never ran, since pulls are tried again."""
+    job = scene.job
+    lines = [_line(pod) for pod in job.pods if IMAGE_PULL.search(pod.reason)]
+    lines += _matching([job.reason_message], IMAGE_PULL, "ReasonMessage")
+    if job.running_since is None:
+        lines += _matching(scene.events, IMAGE_PULL, "event")
+    return lines
+
+
+def spot_reason_code_evicted(scene: Scene) -> Sequence[str]:
+    """A reason code says Evicted."""
+    return (_reason(scene.job),) if scene.spot and scene.job.reason_code == "JobEvicted" else ()
+
+
+def spot_message_preempted(scene: Scene) -> Sequence[str]:
+    """DLC's reason, in words, is that the resource was taken back."""
+    return _taken_back([scene.job.reason_message], "ReasonMessage") if scene.spot else ()
+
+
+def platform_fault(scene: Scene) -> Sequence[str]:
+    """The reason is a JSON document, which is how failed mounts and pulls were reported."""
+    return (_reason(scene.job),) if scene.job.reason_document else ()
+
+
+def spot_event_preempted(scene: Scene) -> Sequence[str]:
+    """An event tells of preemption, and no restart can have survived it (event times carry no zone)."""
+    if not scene.spot or _times_run(scene.job) > 1 or scene.job.restart_times.used:
+        return ()
+    return _taken_back(scene.events, "event")
+
+
+def ran_into_time_limit(scene: Scene) -> Sequence[str]:
+    """The job ran for as long as it was allowed to."""
+    limit, ran = scene.job.max_running_seconds, scene.job.seconds_running()
+    return (f"ran {ran:.0f} s, JobMaxRunningTimeMinutes allows {limit} s",) if limit and ran >= limit else ()
+
+
+def ended_by_signal(scene: Scene) -> Sequence[str]:
+    """A pod was ended by a signal, and nothing tells who sent it."""
+    return _lines(pod for pod in _workers(scene.job) if pod.exit_code in SIGNAL_EXIT_CODES)
+
+
+def pod_failed_in_place(scene: Scene) -> Sequence[str]:
+    """A pod failed and DLC says of every failed one that it was not evicted."""
+    failed = [pod for pod in _workers(scene.job) if pod.has_failed]
+    return _lines(failed) if all(pod.sub_status == "Normal" for pod in failed) else ()
+
+
+def _got_over(job: Job, evicted: Pod) -> bool:
+    """Whether the job ran again after a pod was evicted, so that its end has another reason."""
+    if evicted.finished_at is not None:
+        return began_again_after(job.timeline, evicted.finished_at)
+    return any(pod.pod_id == evicted.pod_id and pod.exit_code in PERMANENT_EXIT_CODES for pod in job.pods)
+
+
+def _ended_before_all(pod: Pod, others: Iterable[Pod]) -> bool:
+    ends = [other.finished_at for other in others]
+    if pod.finished_at is None or not ends:
+        return False
+    return all(end is not None and pod.finished_at < end for end in ends)
+
+
+def _workers(job: Job) -> list[Pod]:
+    return [pod for pod in job.pods if pod.type.casefold() != _AIMASTER]
+
+
+def _times_run(job: Job) -> int:
+    return sum(phase_of(stretch.status) is Phase.RUNNING for stretch in job.timeline)
+
+
+def _status_in(scene: Scene, *statuses: JobStatus) -> Sequence[str]:
+    if scene.job.status not in statuses:
+        return ()
+    return (f"status {scene.job.status}", *([_reason(scene.job)] if scene.job.reason_code else []))
+
+
+def _reason(job: Job) -> str:
+    return _cut(f"ReasonCode {job.reason_code or 'empty'}: {job.reason_message}")
+
+
+def _matching(texts: Iterable[str], pattern: re.Pattern[str], where: str) -> list[str]:
+    return [_cut(f"{where}: {text}") for text in texts if pattern.search(text)]
+
+
+def _taken_back(texts: Iterable[str], where: str) -> list[str]:
+    return _matching([text for text in texts if not NODE_PRESSURE.search(text)], PREEMPTION, where)
+
+
+def _lines(pods: Iterable[Pod]) -> list[str]:
+    return [_line(pod) for pod in pods]
+
+
+def _line(pod: Pod) -> str:
+    parts = [f"pod {pod.short_id}", pod.sub_status if pod.is_evicted else pod.status]
+    parts += [f"exit code {pod.exit_code}"] if pod.exit_code is not None else []
+    parts += [pod.reason] if pod.reason else []
+    return _cut(" ".join(part for part in parts if part))
+
+
+def _cut(line: str) -> str:
+    return line if len(line) <= _MAX_LINE else f"{line[:_MAX_LINE]}…"
