@@ -61,7 +61,7 @@ def container_exit_code(returncode: int) -> int:
 
 class ProcessGroup:
     """
-    A running command with all its descendants. Whoever waited for the leader must call `finish`, once.
+    A running command with all its descendants. Whoever waited for the leader must call `finish`.
 
     :param command: a shell command.
     :param environment: the whole environment of the command; nothing is inherited.
@@ -124,7 +124,9 @@ class ProcessGroup:
         return bool(self._members())
 
     def finish(self) -> None:
-        """Kill what is left, send the guard home and reap."""
+        """Kill what is left, send the guard home and reap; a second call does nothing."""
+        if self._finished:
+            return
         self._kill_rest()
         with self._lock:
             self._finished = True

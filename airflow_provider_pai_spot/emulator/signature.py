@@ -71,9 +71,6 @@ class NonceStore:
         self._expiry: OrderedDict[tuple[str, str], datetime] = OrderedDict()
         self._lock = threading.Lock()
 
-    def __len__(self) -> int:
-        return len(self._expiry)
-
     def use(self, access_key_id: str, nonce: str, now: datetime) -> bool:
         """Return whether this nonce is new, and remember it."""
         with self._lock:
