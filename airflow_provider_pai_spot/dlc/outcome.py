@@ -7,16 +7,24 @@ plain JSON, below 10 kB (the triggerer's loop blocks on large events), and free 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+import json
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from typing import Any, Self
 
 OUTCOME_VERSION = 1
-_MAX_TEXT = 500
-_MAX_EVIDENCE_BYTES = 2_000
-_MAX_TIMELINE = 30
-_MAX_PODS = 20
+
+# Characters, entries and, since a character can take twelve bytes of JSON, bytes: together below 10 kB.
+_MAX_MESSAGE, _MAX_MESSAGE_BYTES = 500, 1_500
+_MAX_NAME_BYTES = 130
+_MAX_LINE_BYTES, _MAX_EVIDENCE_BYTES = 900, 2_000
+_MAX_TIMELINE, _MAX_TIMELINE_BYTES = 30, 2_200
+_MAX_PODS, _MAX_PODS_BYTES = 20, 2_000
+_MAX_PROGRESS_BYTES = 1_000
+_NAMES = ("job_id", "status", "reason_code", "rule", "confidence")
+_POD_KEYS = ("pod_id", "type", "status", "sub_status", "exit_code")
 
 
 class Verdict(StrEnum):
@@ -86,14 +94,18 @@ class JobOutcome:
         """Return the versioned JSON form, cut to its size limits."""
         return {
             "version": OUTCOME_VERSION,
-            **asdict(self),
+            "restarts": self.restarts,
+            "reserving": self.reserving,
             "verdict": self.verdict.value,
             "stop_reason": self.stop_reason.value if self.stop_reason else None,
-            "reason_message": self.reason_message[:_MAX_TEXT],
-            "evidence": _within(self.evidence, _MAX_EVIDENCE_BYTES),
-            "timeline": [list(entry) for entry in self.timeline[-_MAX_TIMELINE:]],
-            "pods": [dict(pod) for pod in self.pods[:_MAX_PODS]],
-            "progress": dict(self.progress) if self.progress is not None else None,
+            **{name: _cut(getattr(self, name), _MAX_NAME_BYTES) for name in _NAMES},
+            "reason_message": _cut(self.reason_message[:_MAX_MESSAGE], _MAX_MESSAGE_BYTES),
+            "evidence": _within([_cut(line, _MAX_LINE_BYTES) for line in self.evidence], _MAX_EVIDENCE_BYTES),
+            "seconds_pending": _finite(self.seconds_pending),
+            "seconds_running": _finite(self.seconds_running),
+            "timeline": _latest([list(entry) for entry in self.timeline[-_MAX_TIMELINE:]]),
+            "pods": _within([_pod(pod) for pod in self.pods[:_MAX_PODS]], _MAX_PODS_BYTES),
+            "progress": _small(self.progress),
         }
 
     @classmethod
@@ -102,7 +114,7 @@ class JobOutcome:
         known = {field.name for field in fields(cls)}
         values = {key: value for key, value in data.items() if key in known}
         values["verdict"] = _verdict(values.get("verdict"))
-        values["stop_reason"] = StopReason(values["stop_reason"]) if values.get("stop_reason") else None
+        values["stop_reason"] = _stop_reason(values.get("stop_reason"))
         values["evidence"] = tuple(values.get("evidence") or ())
         values["timeline"] = tuple(tuple(entry) for entry in values.get("timeline") or ())
         values["pods"] = tuple(values.get("pods") or ())
@@ -124,11 +136,50 @@ def _verdict(value: object) -> Verdict:
         return Verdict.UNKNOWN
 
 
-def _within(lines: tuple[str, ...], limit: int) -> list[str]:
-    kept: list[str] = []
-    for line in lines:
-        limit -= len(line.encode()) + 1
+def _stop_reason(value: object) -> StopReason | None:
+    try:
+        return StopReason(str(value))
+    except ValueError:
+        return None  # none, or one of a newer release: the verdict stands without it
+
+
+def _pod(pod: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: _cut(pod[key], _MAX_NAME_BYTES) for key in _POD_KEYS if key in pod}
+
+
+def _cut(value: Any, limit: int) -> Any:
+    """Shorten a text until its JSON fits."""
+    if not isinstance(value, str):
+        return value
+    while _size(value) > limit:
+        value = value[: min(len(value) - 1, len(value) * limit // _size(value))]
+    return value
+
+
+def _finite(seconds: float) -> float:
+    return seconds if math.isfinite(seconds) else 0.0
+
+
+def _latest(entries: list[Any]) -> list[Any]:
+    return _within(reversed(entries), _MAX_TIMELINE_BYTES)[::-1]
+
+
+def _small(progress: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    if progress is None or _size(dict(progress)) > _MAX_PROGRESS_BYTES:
+        return None
+    return dict(progress)
+
+
+def _within(items: Iterable[Any], limit: int) -> list[Any]:
+    """Keep the first items whose JSON fits."""
+    kept: list[Any] = []
+    for item in items:
+        limit -= _size(item) + 2
         if limit < 0:
             break
-        kept.append(line)
+        kept.append(item)
     return kept
+
+
+def _size(value: Any) -> int:
+    return len(json.dumps(value))
