@@ -12,7 +12,9 @@ One tree: a type for each way a spot job, or a call to DLC, can end badly.
     │   │   ├── SpotPendingTimeout     no capacity within `pending_timeout`    retried by Airflow's `retries`
     │   │   ├── SpotRunTimeout         ran longer than `run_timeout`           retried by Airflow's `retries`
     │   │   └── SpotTotalTimeout       `total_timeout` or `execution_timeout`  retried by Airflow's `retries`
-    │   └── SpotJobStopped             somebody stopped it in the console      never retried
+    │   ├── SpotJobStopped             somebody stopped it in the console      never retried
+    │   └── SpotWatchEnded             the sensor's job ended, another look
+    │                                  would see the same                      never retried
     ├── SpotSubmissionRefused          the request cannot work                 never retried
     └── PaiDlcError                    a call to DLC went wrong
         ├── PaiDlcRefused              4xx: a definite no
@@ -82,6 +84,10 @@ class SpotTotalTimeout(SpotTimeout):
 
 class SpotJobStopped(SpotJobError, AirflowFailException):
     """Somebody stopped the job outside Airflow; that was a decision, so it is not undone by a retry."""
+
+
+class SpotWatchEnded(SpotJobError, AirflowFailException):
+    """The job that a sensor watches ended without success; its outcome says how, and a retry would see the same."""
 
 
 class SpotSubmissionRefused(PaiSpotError, AirflowFailException):

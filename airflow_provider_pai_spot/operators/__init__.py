@@ -1,1 +1,1 @@
-"""TODO."""
+"""The operator: what a DAG author types."""

@@ -6,7 +6,7 @@ Must not know Airflow, DLC's API, sockets or clocks: whoever asks says what happ
 
 from __future__ import annotations
 
-from airflow_provider_pai_spot.recovery.policy import GiveUp, Resubmit, next_step
+from airflow_provider_pai_spot.recovery.policy import GiveUp, Resubmit, bid_after, next_step
 from airflow_provider_pai_spot.recovery.spot_recovery import SpotRecovery
 
-__all__ = ["GiveUp", "Resubmit", "SpotRecovery", "next_step"]
+__all__ = ["GiveUp", "Resubmit", "SpotRecovery", "bid_after", "next_step"]

@@ -44,15 +44,16 @@ def next_step(
     allowed = recovery.max_revocations
     if revocations_this_try > allowed:
         return GiveUp(_used_up(allowed))
-    bid = _ladder_bid(recovery, revocations_this_try, own_bid)
+    bid = bid_after(recovery, losses=revocations_this_try, own_bid=own_bid)
     return Resubmit(bid, f"revocation {revocations_this_try} of {allowed}")
 
 
-def _ladder_bid(recovery: SpotRecovery, resubmission: int, own_bid: Bid | None) -> Bid | None:
+def bid_after(recovery: SpotRecovery, *, losses: int, own_bid: Bid | None = None) -> Bid | None:
+    """Return the bid of the resubmission that follows this many losses; None for the task's own bid."""
     ladder = recovery.spot_discount_ladder
     if not ladder or (own_bid is not None and own_bid.kind == "price"):
         return None
-    step = ladder[min(max(resubmission, 1), len(ladder)) - 1]
+    step = ladder[min(max(losses, 1), len(ladder)) - 1]
     return Bid("discount", format(step.normalize(), "f"))
 
 

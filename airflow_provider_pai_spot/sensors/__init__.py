@@ -1,1 +1,1 @@
-"""TODO."""
+"""The sensor: the second half of the two-task form."""

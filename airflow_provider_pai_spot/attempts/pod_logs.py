@@ -1,0 +1,66 @@
+"""The end of the pods' logs: what a person looks for first when a job failed, and where progress is printed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from airflow_provider_pai_spot.dlc.outcome import JobOutcome, Verdict
+from airflow_provider_pai_spot.dlc.progress import last_progress
+from airflow_provider_pai_spot.exceptions import PaiDlcError
+
+_READ_LINES = 2000  # GetPodLogs' own default for MaxLines
+_MAX_PODS = 4
+
+
+class LogCalls(Protocol):
+    """The call of the hook that is needed here."""
+
+    def get_pod_logs(self, job_id: str, pod_id: str, *, max_lines: int | None = None) -> list[str]:
+        """Return log lines of one pod."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class PodTail:
+    """The last lines of one pod's log, or why they could not be had."""
+
+    pod_id: str
+    lines: tuple[str, ...]
+    problem: str = ""
+
+
+def read_tails(hook: LogCalls, outcome: JobOutcome, lines: int) -> tuple[list[PodTail], JobOutcome]:
+    """
+    Read the logs of the pods that tell most, failing ones first; return their tails and the outcome with progress.
+
+    :param lines: how many of the last lines of each pod to keep.
+    """
+    tails: list[PodTail] = []
+    progress: Mapping[str, Any] | None = None
+    for pod_id in _telling_pods(outcome):
+        try:
+            text = hook.get_pod_logs(outcome.job_id, pod_id, max_lines=_READ_LINES)
+        except PaiDlcError as error:
+            tails.append(PodTail(pod_id, (), str(error)))
+            continue
+        tails.append(PodTail(pod_id, tuple(text[-lines:] if lines else ())))
+        progress = progress or last_progress(text)
+    return tails, outcome.with_progress(progress or outcome.progress)
+
+
+def failing_pods(outcome: JobOutcome) -> frozenset[str]:
+    """Return the ids of the pods that did not end well."""
+    return frozenset(str(pod.get("pod_id")) for pod in outcome.pods if _failed(pod))
+
+
+def _telling_pods(outcome: JobOutcome) -> Iterable[str]:
+    pods = sorted(outcome.pods, key=lambda pod: not _failed(pod))
+    named = [str(pod["pod_id"]) for pod in pods if pod.get("pod_id") and pod.get("type") != "aimaster"]
+    return dict.fromkeys(named[: _MAX_PODS if outcome.verdict is not Verdict.SUCCEEDED else 1])
+
+
+def _failed(pod: Mapping[str, Any]) -> bool:
+    exit_code = pod.get("exit_code")
+    return pod.get("status") == "Failed" or pod.get("sub_status") == "Evicted" or exit_code not in (None, 0)

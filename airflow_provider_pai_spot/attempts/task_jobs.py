@@ -1,0 +1,356 @@
+"""
+One try's dealings with the task instance's jobs: begin, conclude, submit the next.
+
+`begin` looks at what earlier tries left behind and decides by the re-attach table; `conclude` acts on a job's end.
+Both answer with what comes next, so that operator and sensor only have to wait or return.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Protocol, Self
+
+from airflow_provider_pai_spot.attempts.drive import JobReader
+from airflow_provider_pai_spot.attempts.endings import describe, error_for
+from airflow_provider_pai_spot.attempts.follow import NOT_OBSERVED
+from airflow_provider_pai_spot.attempts.identity import (
+    ENV_ATTEMPT,
+    ENV_CHECKPOINT_DIR,
+    ENV_RESUME,
+    Owner,
+    attempt_tags,
+)
+from airflow_provider_pai_spot.attempts.ledger import Attempt, AttemptLedger
+from airflow_provider_pai_spot.attempts.moment import TryMoment
+from airflow_provider_pai_spot.attempts.newest import NewestFinder
+from airflow_provider_pai_spot.attempts.pod_logs import LogCalls, read_tails
+from airflow_provider_pai_spot.attempts.reattach import Action, NewestJob, decide, newest_state
+from airflow_provider_pai_spot.attempts.report import Report
+from airflow_provider_pai_spot.attempts.spot_terms import SpotTerms, compare, second_witness
+from airflow_provider_pai_spot.attempts.stopping import stop_and_wait
+from airflow_provider_pai_spot.attempts.submission import JobCalls, Submitter
+from airflow_provider_pai_spot.clock import Clock
+from airflow_provider_pai_spot.dlc.bids import Bid
+from airflow_provider_pai_spot.dlc.duration import duration
+from airflow_provider_pai_spot.dlc.job import Job
+from airflow_provider_pai_spot.dlc.job_request import JobRequest
+from airflow_provider_pai_spot.dlc.outcome import JobOutcome, StopReason, Verdict
+from airflow_provider_pai_spot.dlc.status import phase_of
+from airflow_provider_pai_spot.dlc.verdict import classify
+from airflow_provider_pai_spot.exceptions import PaiDlcError, SpotSubmissionRefused, SpotTotalTimeout
+from airflow_provider_pai_spot.recovery import GiveUp, SpotRecovery, next_step
+
+HANDED_OVER = "handed_over"
+"""Ledger verdict of a job whose id was returned without waiting for its end (two-task form)."""
+
+
+class SpotCalls(JobCalls, JobReader, LogCalls, Protocol):
+    """The calls of the hook that a task needs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A job is under way."""
+
+    job_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A job's end is known and not yet acted upon."""
+
+    outcome: JobOutcome
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The work is done."""
+
+    outcome: JobOutcome
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """
+    What the task asks for.
+
+    :param reattach: whether a live job of an earlier try is taken over; otherwise it is stopped first.
+    :param total_deadline: no job is submitted after it.
+    :param log_tail_lines: how many lines of each failing pod go into the task log.
+    """
+
+    request: JobRequest
+    recovery: SpotRecovery
+    owner: Owner = Owner.TASK
+    reattach: bool = True
+    total_deadline: datetime | None = None
+    log_tail_lines: int = 50
+    verify_spot_terms: str = "stop"
+
+    def owned_by(self, owner: Owner) -> Self:
+        """Return the same wish, with jobs that end with another owner."""
+        return replace(self, owner=owner)
+
+
+class TaskJobs:
+    """
+    The jobs of one task instance, as one try of Airflow deals with them.
+
+    :param after_create: called once a job exists; raises if the task was killed meanwhile (and stops the job).
+    """
+
+    def __init__(
+        self,
+        *,
+        hook: SpotCalls,
+        submitter: Submitter,
+        ledger: AttemptLedger,
+        wanted: Wanted,
+        moment: TryMoment,
+        report: Report,
+        clock: Clock,
+        log: Any,
+        after_create: Callable[[str], None] = lambda _job_id: None,
+    ) -> None:
+        self.hook = hook
+        self.submitter = submitter
+        self.identity = submitter.identity
+        self.ledger = ledger
+        self.wanted = wanted
+        self.moment = moment
+        self.report = report
+        self.clock = clock
+        self.log = log
+        self.after_create = after_create
+        self.finder = NewestFinder(submitter=submitter, ledger=ledger, moment=moment, log=log)
+
+    # --- the beginning of a try ---
+
+    def begin(self) -> Waiting | Ended:
+        """Look at the newest job and take over, conclude, replace or submit."""
+        found = self.finder.find()
+        if found is None:
+            return self.submit()
+        attempt, job = found
+        if self._was_handed_over(attempt):
+            return self._reattach(job)
+        newest, outcome = self._judge(attempt, job)
+        action = decide(newest, reattach=self.wanted.reattach)
+        self.log.info("%s of an earlier try is %s: %s", job.job_id, job.status, action.value)
+        match action:
+            case Action.REATTACH:
+                return self._reattach(job)
+            case Action.CONCLUDE:
+                self.report.job(job.job_id)
+                return Ended(outcome)
+            case Action.FINISH_STOP:
+                self.report.job(job.job_id)
+                return Ended(self._await_stop(attempt, job.job_id))
+            case Action.REPLACE:
+                self._say_what_differs(attempt)
+                self.stop(attempt, job.job_id, StopReason.REPLACED)
+            case Action.AWAIT_STOP_THEN_SUBMIT:
+                self._await_stop(attempt, job.job_id)
+            case Action.REPORT_THEN_SUBMIT:
+                self.log.info("%s had %s", job.job_id, describe(outcome))
+            case Action.SUBMIT:
+                pass
+        return self.submit(new_folder=outcome.verdict is Verdict.SUCCEEDED)
+
+    def _judge(self, attempt: Attempt, job: Job) -> tuple[NewestJob, JobOutcome]:
+        outcome = classify(job, spot=True).with_stop_reason(_stop_reason(attempt))
+        newest = NewestJob(
+            state=newest_state(phase_of(job.status), outcome.verdict, bool(attempt.stop_reason)),
+            consumed=attempt.consumed,
+            same_generation=attempt.generation == self.moment.generation,
+            same_request=attempt.request_hash == self.wanted.request.request_hash,
+        )
+        return newest, outcome
+
+    def _was_handed_over(self, attempt: Attempt) -> bool:
+        """In the two-task form a returned id stays the answer of every retry."""
+        return (
+            self.wanted.owner is Owner.RUN
+            and attempt.verdict == HANDED_OVER
+            and attempt.generation == self.moment.generation
+        )
+
+    def _reattach(self, job: Job) -> Waiting:
+        self.report.job(job.job_id)
+        self.log.info("re-attached to %s (%s), %s", job.job_id, job.status, self.moment)
+        return Waiting(job.job_id)
+
+    def _say_what_differs(self, attempt: Attempt) -> None:
+        wanted = self.wanted.request.key_hashes
+        keys = sorted(key for key in {*wanted, *attempt.key_hashes} if wanted.get(key) != attempt.key_hashes.get(key))
+        if attempt.request_hash == self.wanted.request.request_hash:
+            self.log.info("stopping %s: reattach=False", attempt.job_id)
+        else:
+            what = ", ".join(keys) if attempt.key_hashes else "the state store was lost, so which keys is not known"
+            self.log.warning("stopping %s: the task now asks for another job (differs in: %s)", attempt.job_id, what)
+
+    # --- submitting ---
+
+    def submit(self, *, bid: Bid | None = None, new_folder: bool = False) -> Waiting:
+        """
+        Submit the next attempt.
+
+        :param bid: the bid of a resubmission; the task's own if None.
+        :param new_folder: whether to start over in a new checkpoint folder (a person cleared a success).
+        :raises SpotTotalTimeout: the task's time is up.
+        :raises SpotSubmissionRefused: DLC will not take the request, or took it without its spot terms.
+        """
+        self._refuse_if_late()
+        attempt = self._next_attempt(bid, new_folder)
+        body = self._body(attempt, bid)
+        self.ledger.put(attempt)
+        try:
+            job_id = self.submitter.create(body, attempt.number)
+        except (PaiDlcError, SpotSubmissionRefused) as error:
+            if not getattr(error, "ambiguous", False):
+                self.ledger.drop(attempt.number)
+            raise
+        attempt = self.ledger.change(attempt.number, job_id=job_id)
+        self.report.job(job_id)
+        self.report.submitted(attempt, str(self.moment), attempt.bid)
+        self.after_create(job_id)
+        self._verify_spot_terms(attempt, body, job_id)
+        return Waiting(job_id)
+
+    def _refuse_if_late(self) -> None:
+        deadline = self.wanted.total_deadline
+        if deadline is not None and self.clock.now() >= deadline:
+            raise SpotTotalTimeout("the task's time is up (total_timeout or execution_timeout): nothing was submitted.")
+
+    def _next_attempt(self, bid: Bid | None, new_folder: bool) -> Attempt:
+        newest = self.ledger.newest
+        request = self.wanted.request
+        return Attempt(
+            number=newest.number + 1 if newest else 0,
+            generation=self.moment.generation,
+            request_hash=request.request_hash,
+            key_hashes=request.key_hashes,
+            try_number=self.moment.try_number,
+            submitting_at=self.clock.now().isoformat(),
+            bid=str(bid or request.bid),
+            checkpoint_folder=(newest.checkpoint_folder if newest else 1) + new_folder,
+            namespace=self.identity.namespace,
+        )
+
+    def _body(self, attempt: Attempt, bid: Bid | None) -> dict[str, Any]:
+        tags = self.identity.tags | attempt_tags(
+            attempt=attempt.number,
+            generation=attempt.generation,
+            request_hash=attempt.request_hash,
+            owner=self.wanted.owner,
+        )
+        return self.wanted.request.with_attempt(tags, self._envs(attempt), bid)
+
+    def _envs(self, attempt: Attempt) -> dict[str, str]:
+        earlier = any(one.checkpoint_folder == attempt.checkpoint_folder for one in self.ledger.attempts)
+        envs = {**self.identity.envs, ENV_ATTEMPT: str(attempt.number), ENV_RESUME: str(int(earlier))}
+        if mount := self.wanted.request.checkpoint_mount:
+            folder = f"{mount.rstrip('/')}/{self.identity.checkpoint_subfolder}"
+            if attempt.checkpoint_folder > 1:
+                folder += f"/g{attempt.checkpoint_folder}"
+            envs[ENV_CHECKPOINT_DIR] = folder
+        return envs
+
+    def _verify_spot_terms(self, attempt: Attempt, body: Mapping[str, Any], job_id: str) -> None:
+        if self.wanted.verify_spot_terms == "off":
+            return
+        try:
+            check = compare(body, self.hook.get_job(job_id))
+            if check.terms is SpotTerms.ABSENT:
+                check = second_witness(job_id, self.submitter.list_as)
+        except PaiDlcError as error:
+            self.log.warning("%s: its spot terms could not be read back: %s", job_id, error)
+            return
+        if check.terms is SpotTerms.CONTRADICTED:
+            self._refuse_terms(attempt, job_id, check.detail)
+        elif check.terms is SpotTerms.ABSENT:
+            self.log.warning("%s: DLC does not echo SpotSpec, so the bid cannot be confirmed", job_id)
+
+    def _refuse_terms(self, attempt: Attempt, job_id: str, detail: str) -> None:
+        message = f"{job_id} does not run on the spot terms that were asked for: {detail}"
+        if self.wanted.verify_spot_terms == "warn":
+            self.log.warning("%s", message)
+            return
+        self.stop(attempt, job_id, StopReason.SPOT_TERMS)
+        self.ledger.change(attempt.number, consumed=True, verdict=Verdict.STOPPED.value)
+        raise SpotSubmissionRefused(
+            f"{message}; it was stopped. To run it all the same set [pai_spot] verify_spot_terms = warn."
+        )
+
+    # --- the end of a job ---
+
+    def conclude(self, outcome: JobOutcome) -> Waiting | Finished:
+        """
+        Act on a job's end: finish, submit the next attempt, or raise.
+
+        :raises SpotJobError: of the type that the outcome calls for; Airflow's retries take over from there.
+        """
+        if outcome.rule == NOT_OBSERVED:
+            raise error_for(outcome, note=" The job may be alive; the next try re-attaches to it.")
+        tails, outcome = read_tails(self.hook, outcome, self.wanted.log_tail_lines)
+        self._consume(outcome)
+        self.report.ended(outcome, self.ledger.attempts)
+        if outcome.verdict is Verdict.SUCCEEDED:
+            self.report.succeeded(outcome, self._of_this_generation())
+            return Finished(outcome)
+        if outcome.verdict is Verdict.REVOKED and outcome.stop_reason is None:
+            return self._recover(outcome)
+        self.report.tails(outcome, tails)
+        raise error_for(outcome)
+
+    def hand_over(self, job_id: str) -> str:
+        """Return the id of a job that is left to run (two-task form); from now on it belongs to the DAG run."""
+        attempt = self.ledger.find(job_id)
+        if attempt is not None:
+            self.ledger.change(attempt.number, consumed=True, verdict=HANDED_OVER)
+        return job_id
+
+    def _consume(self, outcome: JobOutcome) -> None:
+        attempt = self.ledger.find(outcome.job_id)
+        if attempt is None:
+            self.log.warning("%s is not in the state store; its end is acted upon all the same", outcome.job_id)
+            return
+        self.ledger.change(
+            attempt.number,
+            consumed=True,
+            verdict=outcome.verdict.value,
+            stop_reason=outcome.stop_reason.value if outcome.stop_reason else attempt.stop_reason,
+            seconds_pending=outcome.seconds_pending,
+            seconds_running=outcome.seconds_running,
+        )
+
+    def _of_this_generation(self) -> list[Attempt]:
+        return [one for one in self.ledger.attempts if one.generation == self.moment.generation]
+
+    def _recover(self, outcome: JobOutcome) -> Waiting:
+        losses = self.ledger.revocations_in_try(self.moment.try_number, self.moment.generation)
+        step = next_step(self.wanted.recovery, revocations_this_try=losses, own_bid=self.wanted.request.bid)
+        limit = self.wanted.recovery.max_revocations
+        lost = f"revoked after {duration(outcome.seconds_running)} ({'; '.join(outcome.evidence[:2])})"
+        if isinstance(step, GiveUp):
+            self.log.warning("%s; not resubmitting within this try: %s", lost, step.reason)
+            raise error_for(outcome, note=f" {step.reason}; {self.moment}.")
+        self.log.warning("%s; resubmitting: revocation %d of %d, %s", lost, losses, limit, self.moment)
+        return self.submit(bid=step.bid)
+
+    def _await_stop(self, attempt: Attempt, job_id: str) -> JobOutcome:
+        return stop_and_wait(self.hook, job_id, _stop_reason(attempt), clock=self.clock, log=self.log)
+
+    def stop(self, attempt: Attempt, job_id: str, reason: StopReason) -> JobOutcome:
+        """Store why before StopJob is sent, so that whoever finds the job stopped knows that it was us."""
+        self.ledger.change(attempt.number, stop_reason=reason.value)
+        return stop_and_wait(self.hook, job_id, reason, clock=self.clock, log=self.log)
+
+
+def _stop_reason(attempt: Attempt) -> StopReason | None:
+    return StopReason(attempt.stop_reason) if attempt.stop_reason else None
+
+
+__all__ = ["Ended", "Finished", "TaskJobs", "Waiting", "Wanted"]

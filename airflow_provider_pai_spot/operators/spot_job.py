@@ -1,0 +1,417 @@
+"""SubmitSpotJobOperator: run training on preemptible capacity of PAI DLC, to its end."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+
+from airflow.sdk import BaseOperator
+from airflow.sdk.exceptions import AirflowTaskTimeout, TaskDeferralError, TaskDeferralTimeout
+
+from airflow_provider_pai_spot import settings as provider_settings
+from airflow_provider_pai_spot.attempts.drive import drive
+from airflow_provider_pai_spot.attempts.follow import WaitLimits, follow
+from airflow_provider_pai_spot.attempts.identity import Owner, TaskIdentity
+from airflow_provider_pai_spot.attempts.kill import KillSwitch
+from airflow_provider_pai_spot.attempts.moment import TryMoment
+from airflow_provider_pai_spot.attempts.session import after, earliest, identity_from, moment_from, open_jobs
+from airflow_provider_pai_spot.attempts.stopping import stop_and_wait
+from airflow_provider_pai_spot.attempts.task_jobs import Ended, Finished, TaskJobs, Waiting, Wanted
+from airflow_provider_pai_spot.clock import SYSTEM_CLOCK
+from airflow_provider_pai_spot.dlc.job import Job
+from airflow_provider_pai_spot.dlc.job_request import (
+    InvalidJobRequest,
+    JobRequest,
+    build_job_request,
+    check_static_arguments,
+    default_display_name,
+)
+from airflow_provider_pai_spot.dlc.outcome import JobOutcome, StopReason
+from airflow_provider_pai_spot.dlc.status import is_decided
+from airflow_provider_pai_spot.dlc.verdict import classify
+from airflow_provider_pai_spot.exceptions import SpotSubmissionRefused
+from airflow_provider_pai_spot.hooks.pai_dlc import PaiDlcHook
+from airflow_provider_pai_spot.links.pai_console import JOB_CONSOLE_KEY, PaiJobLink, job_console_url
+from airflow_provider_pai_spot.operators.options import as_timedelta, mask_request_secrets
+from airflow_provider_pai_spot.recovery import SpotRecovery
+from airflow_provider_pai_spot.triggers.spot_job import SpotJobTrigger
+
+if TYPE_CHECKING:
+    import jinja2
+    from airflow.sdk import Context
+
+_BACKSTOP = timedelta(minutes=10)
+"""How long after the last deadline Airflow's own deferral timeout waits for the trigger to have acted."""
+
+JOB_ARGUMENTS = (
+    "image",
+    "user_command",
+    "ecs_spec",
+    "pod_count",
+    "job_type",
+    "spot_discount_limit",
+    "spot_price_limit",
+    "job_specs",
+    "envs",
+    "data_sources",
+    "code_source",
+    "user_vpc",
+    "settings",
+    "priority",
+    "checkpoint_uri",
+    "resource_type",
+    "display_name",
+    "workspace_id",
+    "job_overrides",
+)
+"""The arguments that describe the job; all are templated and coerced after rendering."""
+
+
+class SubmitSpotJobOperator(BaseOperator):
+    """
+    Run one job on spot capacity of PAI DLC: submit, wait for capacity, run, and submit again what the market took.
+
+    Arguments that describe the job carry the names of DLC's CreateJob in snake_case and are templated; nested values
+    are in DLC's own keys. Give exactly one of `spot_discount_limit` and `spot_price_limit`, or `job_specs`.
+
+    XComs: `return_value` and `job_id` (str), `outcome` (a `JobOutcome` as dict), `attempts` (list of dicts).
+
+    :param image: container image of the role.
+    :param user_command: shell command that every pod runs. `${#array[@]}` opens a Jinja comment: put such a command
+        between `{% raw %}` and `{% endraw %}`.
+    :param ecs_spec: instance type, such as `ecs.gn7i-c8g1.2xlarge`, or `ml.gu8ef.8xlarge-gu100` for Lingjun.
+    :param pod_count: pods of the role, 1 if not given.
+    :param job_type: DLC's framework, `PyTorchJob` if not given.
+    :param spot_discount_limit: highest price to pay as a fraction of list price, 0.1 to 0.9 in steps of 0.1.
+    :param spot_price_limit: highest price to pay in CNY per minute; not on Lingjun, which takes discounts only.
+    :param job_specs: several roles in DLC's keys, instead of the role arguments above; each carries its own SpotSpec.
+    :param envs: environment variables, text to text.
+    :param data_sources: mounts in DLC's keys.
+    :param code_source: code configuration in DLC's keys.
+    :param user_vpc: network in DLC's keys; required on Lingjun.
+    :param settings: `Settings` of CreateJob; AIMaster is switched on here.
+    :param priority: 1 to 9, for quota resources.
+    :param checkpoint_uri: folder (`oss://…`) that is mounted read-write for checkpoints; each task instance has a
+        subfolder, `$PAI_SPOT_CHECKPOINT_DIR`, which stays the same over all attempts.
+    :param resource_type: `ECS` or `Lingjun`; inferred from `ecs_spec` (`ml.` is Lingjun, an assumption) if not given.
+    :param display_name: the job's name; `<dag>-<task>-<key>`, 63 characters at most, if not given.
+    :param region_id: overrides the connection's.
+    :param workspace_id: overrides the connection's.
+    :param job_overrides: any top-level keys of CreateJob, merged last.
+    :param pai_dlc_conn_id: connection of type `pai_dlc`.
+    :param poll_interval: seconds between two looks at the job.
+    :param deferrable: wait in the triggerer, without a worker.
+    :param wait_for_completion: False returns the job id at once, for a `SpotJobSensor` downstream.
+    :param cancel_on_kill: stop the job when the task is ended in Airflow (marked failed or success, run ended).
+    :param reattach: take over a live job of an earlier try; False stops it first.
+    :param recovery: what to do about a loss: a `SpotRecovery` or a dict of its fields.
+    :param pending_timeout: limit from a job's creation to Running; timedelta or seconds, None for no limit.
+    :param run_timeout: limit for a job's time in Running; timedelta or seconds, None for no limit.
+    :param total_timeout: limit for all attempts of one try together, counted from the start of the try.
+    :raises SpotSubmissionRefused: the arguments cannot work, or DLC refuses them. Never retried.
+    :raises SpotCapacityRevoked: more losses than `recovery.max_revocations` within one try.
+    :raises SpotJobFailed: the job failed for another reason.
+    :raises SpotJobStopped: somebody stopped the job outside Airflow. Never retried.
+    :raises SpotTimeout: a limit passed; the job was stopped first.
+    """
+
+    template_fields: Sequence[str] = (*JOB_ARGUMENTS, "region_id", "pai_dlc_conn_id")
+    template_ext: Sequence[str] = ()
+    template_fields_renderers: ClassVar[dict[str, str]] = {
+        "user_command": "bash",
+        "job_specs": "json",
+        "job_overrides": "json",
+        "envs": "json",
+        "settings": "json",
+    }
+    operator_extra_links = (PaiJobLink(),)
+    ui_color = "#e8f3ec"
+
+    def __init__(
+        self,
+        *,
+        image: str | None = None,
+        user_command: str | None = None,
+        ecs_spec: str | None = None,
+        pod_count: int | str | None = None,
+        job_type: str | None = None,
+        spot_discount_limit: float | str | None = None,
+        spot_price_limit: float | str | None = None,
+        job_specs: Sequence[Mapping[str, Any]] | str | None = None,
+        envs: Mapping[str, str] | str | None = None,
+        data_sources: Sequence[Mapping[str, Any]] | str | None = None,
+        code_source: Mapping[str, Any] | str | None = None,
+        user_vpc: Mapping[str, Any] | str | None = None,
+        settings: Mapping[str, Any] | str | None = None,
+        priority: int | str | None = None,
+        checkpoint_uri: str | None = None,
+        resource_type: str | None = None,
+        display_name: str | None = None,
+        region_id: str | None = None,
+        workspace_id: str | None = None,
+        job_overrides: Mapping[str, Any] | str | None = None,
+        pai_dlc_conn_id: str = PaiDlcHook.default_conn_name,
+        poll_interval: timedelta | float = 30,
+        deferrable: bool = True,
+        wait_for_completion: bool = True,
+        cancel_on_kill: bool = True,
+        reattach: bool = True,
+        recovery: SpotRecovery | Mapping[str, Any] | None = None,
+        pending_timeout: timedelta | float | None = None,
+        run_timeout: timedelta | float | None = None,
+        total_timeout: timedelta | float = timedelta(days=7),
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.image = image
+        self.user_command = user_command
+        self.ecs_spec = ecs_spec
+        self.pod_count = pod_count
+        self.job_type = job_type
+        self.spot_discount_limit = spot_discount_limit
+        self.spot_price_limit = spot_price_limit
+        self.job_specs = job_specs
+        self.envs = envs
+        self.data_sources = data_sources
+        self.code_source = code_source
+        self.user_vpc = user_vpc
+        self.settings = settings
+        self.priority = priority
+        self.checkpoint_uri = checkpoint_uri
+        self.resource_type = resource_type
+        self.display_name = display_name
+        self.region_id = region_id
+        self.workspace_id = workspace_id
+        self.job_overrides = job_overrides
+        self.pai_dlc_conn_id = pai_dlc_conn_id
+        self.poll_interval = as_timedelta("poll_interval", poll_interval)
+        self.deferrable = deferrable
+        self.wait_for_completion = wait_for_completion
+        self.cancel_on_kill = cancel_on_kill
+        self.reattach = reattach
+        self.pending_timeout = as_timedelta("pending_timeout", pending_timeout)
+        self.run_timeout = as_timedelta("run_timeout", run_timeout)
+        self.total_timeout = as_timedelta("total_timeout", total_timeout)
+        try:
+            self.recovery = SpotRecovery.coerce(recovery)
+            check_static_arguments(self._arguments(), bid_grid=provider_settings.bid_grid())
+        except InvalidJobRequest as error:
+            raise SpotSubmissionRefused(f"{self.task_id}: {error}") from None
+        self._kill: KillSwitch | None = None
+
+    # --- what Airflow calls ---
+
+    def execute(self, context: Context) -> str | None:
+        """Take over what an earlier try left, or submit; then wait."""
+        jobs = self._open(context)
+        try:
+            return self._go_on(jobs, jobs.begin())
+        except AirflowTaskTimeout:
+            self._stop_at_timeout()
+            raise
+
+    def execute_complete(self, context: Context, event: Mapping[str, Any]) -> str | None:
+        """Act on the trigger's event: return, submit the next attempt, or raise."""
+        jobs = self._open(context)
+        try:
+            return self._go_on(jobs, Ended(JobOutcome.from_dict(event)))
+        except AirflowTaskTimeout:
+            self._stop_at_timeout()
+            raise
+
+    def resume_execution(self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context) -> Any:
+        """Let no job go on unwatched when Airflow ends the deferral itself (timeout, or a trigger that failed)."""
+        try:
+            return super().resume_execution(next_method, next_kwargs, context)
+        except TaskDeferralTimeout:
+            jobs = self._open(context)
+            return self._go_on(jobs, self._end_newest(jobs, StopReason.TOTAL_TIMEOUT))
+        except TaskDeferralError:
+            moment = moment_from(context)
+            if moment.try_number > moment.max_tries:
+                self._end_newest(self._open(context), StopReason.KILLED)
+            raise
+
+    def on_kill(self) -> None:
+        """Stop the job if Airflow has given the task up; runs in a signal handler."""
+        if self._kill is not None:
+            self._kill.pull()
+
+    # --- the flow ---
+
+    def _go_on(self, jobs: TaskJobs, step: Waiting | Ended) -> str | None:
+        """Go from step to step until the work is done, or Airflow takes the task off the worker."""
+        while True:
+            if isinstance(step, Ended):
+                done = jobs.conclude(step.outcome)
+                if isinstance(done, Finished):
+                    return done.outcome.job_id
+                step = done
+            elif not self.wait_for_completion:
+                return jobs.hand_over(step.job_id)
+            else:
+                step = Ended(self._wait(jobs, step.job_id))
+
+    def _wait(self, jobs: TaskJobs, job_id: str) -> JobOutcome:
+        """Wait here, or leave it to the triggerer unless the job is over already."""
+        limits = self._limits(jobs.moment)
+        if self._kill is not None:
+            self._kill.check(job_id)
+        if not self.deferrable:
+            following = follow(
+                job_id,
+                limits=limits,
+                poll_interval=self.poll_interval.total_seconds(),
+                now=SYSTEM_CLOCK.now,
+                log=self.log,
+                spot=True,
+            )
+            return drive(following, jobs.hook, SYSTEM_CLOCK)
+        job = Job(jobs.hook.get_job(job_id))
+        if is_decided(job.status):
+            return classify(job, spot=True)
+        return self._defer_until_over(job_id, limits)
+
+    def _defer_until_over(self, job_id: str, limits: WaitLimits) -> NoReturn:
+        deadline = earliest(limits.total_deadline, limits.execution_deadline)
+        self.defer(
+            trigger=SpotJobTrigger(
+                job_id=job_id,
+                pai_dlc_conn_id=self.pai_dlc_conn_id,
+                region_id=self.region_id,
+                workspace_id=None if self.workspace_id is None else str(self.workspace_id),
+                poll_interval=self.poll_interval.total_seconds(),
+                pending_timeout=limits.pending_timeout,
+                run_timeout=limits.run_timeout,
+                total_deadline=_iso(limits.total_deadline),
+                execution_deadline=_iso(limits.execution_deadline),
+                cancel_on_kill=self.cancel_on_kill,
+            ),
+            method_name="execute_complete",
+            timeout=None if deadline is None else max(deadline - SYSTEM_CLOCK.now(), timedelta(0)) + _BACKSTOP,
+        )
+
+    def _end_newest(self, jobs: TaskJobs, reason: StopReason) -> Ended:
+        """Stop the newest job, whose trigger did not."""
+        newest = jobs.ledger.newest
+        if newest is None or newest.job_id is None:
+            raise SpotSubmissionRefused(f"{self.task_id}: no job is known that could have been waited for.")
+        return Ended(jobs.stop(newest, newest.job_id, reason))
+
+    def _stop_at_timeout(self) -> None:
+        """Airflow's `execution_timeout` struck in the worker: the job goes with the task."""
+        if self._kill is not None and self._kill.job_id is not None and self.cancel_on_kill:
+            self.log.warning("execution_timeout: stopping %s", self._kill.job_id)
+            stop_and_wait(self._hook, self._kill.job_id, StopReason.EXECUTION_TIMEOUT, clock=SYSTEM_CLOCK, log=self.log)
+
+    # --- what the arguments mean ---
+
+    @cached_property
+    def _hook(self) -> PaiDlcHook:
+        return PaiDlcHook(self.pai_dlc_conn_id, region_id=self.region_id, workspace_id=self.workspace_id)
+
+    def _open(self, context: Context) -> TaskJobs:
+        identity = identity_from(context, self._hook)
+        self._kill = KillSwitch(hook=self._hook, identity=identity, cancel_on_kill=self.cancel_on_kill, log=self.log)
+        return open_jobs(
+            context,
+            hook=self._hook,
+            identity=identity,
+            wanted=self.wanted(identity, self._hook, moment_from(context)),
+            kill=self._kill,
+            console_url=job_console_url,
+            console_key=JOB_CONSOLE_KEY,
+            log=self.log,
+        )
+
+    def wanted(self, identity: TaskIdentity, hook: PaiDlcHook, moment: TryMoment) -> Wanted:
+        """
+        Return what this task asks for; the sensor asks its submit task for the same.
+
+        :raises SpotSubmissionRefused: the rendered arguments cannot work.
+        """
+        request = self.request(identity, hook)
+        for warning in request.warnings:
+            self.log.warning("%s", warning)
+        return Wanted(
+            request=request,
+            recovery=self.recovery,
+            owner=Owner.TASK if self.wait_for_completion else Owner.RUN,
+            reattach=self.reattach,
+            total_deadline=earliest(*self._deadlines(moment)),
+            log_tail_lines=provider_settings.log_tail_lines(),
+            verify_spot_terms=provider_settings.verify_spot_terms(),
+        )
+
+    def request(self, identity: TaskIdentity, hook: PaiDlcHook) -> JobRequest:
+        """
+        Return the checked request, with the defaults that the connection and the task's own name supply.
+
+        :raises SpotSubmissionRefused: the rendered arguments cannot work.
+        """
+        arguments = self._arguments()
+        arguments["workspace_id"] = self.workspace_id or hook.workspace_id or None
+        arguments["display_name"] = self.display_name or default_display_name(
+            identity.dag_id, identity.task_id, identity.key[:8]
+        )
+        arguments["job_max_running_time_minutes"] = self._max_running_minutes()
+        try:
+            request = build_job_request(arguments, bid_grid=provider_settings.bid_grid())
+            ladder = self.recovery.check_against(request.bids_by_role.values(), provider_settings.bid_grid())
+        except InvalidJobRequest as error:
+            raise SpotSubmissionRefused(f"{self.task_id}: {error}") from None
+        return replace(request, warnings=(*request.warnings, *ladder))
+
+    def _arguments(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in JOB_ARGUMENTS}
+
+    def _max_running_minutes(self) -> int | None:
+        """DLC's own guard, should nobody be left to stop the job."""
+        limit = self.run_timeout or self.execution_timeout
+        return None if limit is None else max(1, math.ceil(limit.total_seconds() / 60))
+
+    def _deadlines(self, moment: TryMoment) -> tuple[datetime | None, datetime | None]:
+        return after(moment.started_at, self.total_timeout), after(moment.started_at, self.execution_timeout)
+
+    def _limits(self, moment: TryMoment) -> WaitLimits:
+        total, execution = self._deadlines(moment)
+        return WaitLimits(
+            pending_timeout=_seconds(self.pending_timeout),
+            run_timeout=_seconds(self.run_timeout),
+            total_deadline=total,
+            execution_deadline=execution,
+            poll_error_tolerance=provider_settings.poll_error_tolerance(),
+        )
+
+    def _do_render_template_fields(
+        self,
+        parent: Any,
+        template_fields: Iterable[str],
+        context: Context,
+        jinja_env: jinja2.Environment,
+        seen_oids: set[int],
+    ) -> None:
+        """Render one field at a time, so that a template error can name its argument; then mask secrets."""
+        import jinja2
+
+        for name in template_fields:
+            try:
+                super()._do_render_template_fields(parent, (name,), context, jinja_env, seen_oids)
+            except jinja2.TemplateError as error:
+                raise SpotSubmissionRefused(
+                    f"{self.task_id}: {name} is not a valid Jinja template: {error}. Text that only looks like one "
+                    "(${#array[@]}, {{, {%) goes between {% raw %} and {% endraw %}."
+                ) from None
+        mask_request_secrets(self.job_specs, self.job_overrides)
+
+
+def _seconds(limit: timedelta | None) -> float | None:
+    return None if limit is None else limit.total_seconds()
+
+
+def _iso(moment: datetime | None) -> str | None:
+    return None if moment is None else moment.isoformat()
