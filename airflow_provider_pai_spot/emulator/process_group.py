@@ -38,10 +38,10 @@ _SH = "/bin/sh"
 _GATE = 'read -r _ || exit 1; exec "$1" -c -- "$2" </dev/null'
 _GUARD = """
 read -r _ && exit 0
-kill -KILL -- "-$1" 2>/dev/null
+kill -s KILL -- "-$1" 2>/dev/null
 for environment in /proc/[0-9]*/environ; do
     process=${environment#/proc/}
-    grep -qs -e "$2" "$environment" && kill -KILL "${process%/environ}" 2>/dev/null
+    grep -qs -e "$2" "$environment" && kill -s KILL "${process%/environ}" 2>/dev/null
 done
 """
 _PROC = Path("/proc")

@@ -29,12 +29,18 @@ needs_ps = pytest.mark.skipif(not Path("/bin/ps").exists(), reason="no ps here")
 EMULATOR = """
 import os, sys, time
 from pathlib import Path
-sys.path.insert(0, os.getcwd())
 from airflow_provider_pai_spot.emulator.process_group import ProcessGroup
-command = 'echo $$ > leader; sleep 300 & echo $! > child; setsid sleep 300 & echo $! > stray; wait'
+names = ["leader", "child", "unmarked", "stray"]
+command = '''
+echo $$ > leader
+sleep 300 & echo $! > child
+env -i /bin/sleep 300 & echo $! > unmarked
+setsid sleep 300 & echo $! > stray
+wait
+'''
 os.chdir(sys.argv[1])
 ProcessGroup(command, {"PATH": "/usr/bin:/bin"}, Path(sys.argv[1]), 1)
-while sys.argv[2] == "killed" or not all(map(os.path.exists, ("leader", "child", "stray"))):
+while sys.argv[2] == "killed" or not all(os.path.exists(name) and os.path.getsize(name) for name in names):
     time.sleep(0.02)
 """
 
@@ -86,9 +92,7 @@ def start(tmp_path: Path) -> Iterator[Callable[[str], ProcessGroup]]:
         pytest.param("", 0, id="empty"),
         pytest.param("-x", 127, id="looks like an option of the shell"),
         pytest.param("cat", 0, id="reads stdin, which is empty"),
-        pytest.param(
-            'test -z "$(echo ${#BASH_VERSION})" && exit 9; [[ a == a ]]', 0, id="bash where there is bash"
-        ),
+        pytest.param('test -z "$(echo ${#BASH_VERSION})" && exit 9; [[ a == a ]]', 0, id="bash where there is bash"),
     ],
 )
 def test_the_exit_code_is_what_a_container_would_report(
@@ -111,9 +115,7 @@ def test_a_signal_reaches_the_whole_group(start: Callable[[str], ProcessGroup], 
     assert not group.is_alive()
 
 
-def test_finish_kills_who_ignores_everything_else(
-    start: Callable[[str], ProcessGroup], tmp_path: Path
-) -> None:
+def test_finish_kills_who_ignores_everything_else(start: Callable[[str], ProcessGroup], tmp_path: Path) -> None:
     group = start("(trap '' TERM HUP INT; echo $BASHPID > child; while :; do sleep 1; done) & wait")
     child = written_pid(tmp_path / "child")
     group.signal(signal.SIGTERM)
@@ -132,6 +134,17 @@ def test_finish_finds_who_left_the_group(start: Callable[[str], ProcessGroup], t
     assert is_running(stray)
     group.finish()
     assert not is_running(stray)
+
+
+@needs_proc
+def test_a_groups_id_cannot_come_to_mean_a_stranger_before_it_is_finished(
+    start: Callable[[str], ProcessGroup],
+) -> None:
+    group = start("exit 0")
+    group.wait_for_leader()
+    assert Path(f"/proc/{group.group_id}").exists()
+    group.finish()
+    assert not Path(f"/proc/{group.group_id}").exists()
 
 
 def test_a_finished_group_is_signalled_no_more(start: Callable[[str], ProcessGroup]) -> None:
@@ -185,7 +198,7 @@ def test_nothing_outlives_the_emulator(tmp_path: Path, end: str) -> None:
     emulator = subprocess.Popen(  # noqa: S603 - the program above
         [sys.executable, "-c", EMULATOR, str(tmp_path), end], stdout=subprocess.DEVNULL
     )
-    pids = [written_pid(tmp_path / name) for name in ("leader", "child", "stray")]
+    pids = [written_pid(tmp_path / name) for name in ("leader", "child", "unmarked", "stray")]
     if end == "killed":
         assert all(map(is_running, pids))
         emulator.kill()
