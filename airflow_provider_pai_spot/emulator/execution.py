@@ -113,9 +113,7 @@ class LocalExecutor:
         on_line: Callable[[str], None],
         on_exit: Callable[[int], None],
     ) -> PodProcess:
-        launch = partial(
-            PodProcess, folder=folder, on_line=on_line, on_exit=on_exit, grace_seconds=self.grace_seconds
-        )
+        launch = partial(PodProcess, folder=folder, on_line=on_line, on_exit=on_exit, grace_seconds=self.grace_seconds)
         try:
             return launch(command, environment)
         except ValueError as error:
@@ -175,9 +173,7 @@ class PodProcess:
             self._changed.notify_all()
         if first_call and self.exit_code is None:
             self._group.signal(signal.SIGTERM)
-            threading.Thread(
-                target=self._kill_when_due, name=f"grace {self.folder.name}", daemon=True
-            ).start()
+            threading.Thread(target=self._kill_when_due, name=f"grace {self.folder.name}", daemon=True).start()
 
     def wait(self, timeout: float | None = None) -> int | None:
         """Wait until the pod has ended and return its exit code, or None after `timeout` seconds."""

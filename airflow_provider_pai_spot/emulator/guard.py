@@ -80,9 +80,7 @@ def _foreign_client(scope: Scope) -> str | None:
     client = scope.get("client")
     if client is not None and _is_loopback(client[0]):
         return None
-    return (
-        f"Requests come from this machine only, not from {client[0] if client else 'an unknown address'!r}."
-    )
+    return f"Requests come from this machine only, not from {client[0] if client else 'an unknown address'!r}."
 
 
 def _is_loopback(text: str) -> bool:

@@ -80,9 +80,7 @@ class MountMap:
     """
 
     def __init__(self, folders: Mapping[str, Path]) -> None:
-        self._folders = {
-            path.rstrip("/"): str(folder) for path, folder in folders.items() if path.rstrip("/")
-        }
+        self._folders = {path.rstrip("/"): str(folder) for path, folder in folders.items() if path.rstrip("/")}
         longest_first = sorted(self._folders, key=len, reverse=True)
         names = "|".join(map(re.escape, longest_first))
         self._pattern = re.compile(f"{_NOT_WITHIN_A_PATH}(?:{names}){_NAME_ENDS}") if names else None

@@ -178,9 +178,7 @@ def _check_date(text: str, now: datetime) -> None:
         )
 
 
-def _secret(
-    authorization: _Authorization, sent: Mapping[str, str], secret_of: Callable[[str], str | None]
-) -> str:
+def _secret(authorization: _Authorization, sent: Mapping[str, str], secret_of: Callable[[str], str | None]) -> str:
     key = authorization.access_key_id
     secret = secret_of(key)
     if not secret or sent.get("x-acs-accesskey-id", key) != key:

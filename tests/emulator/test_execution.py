@@ -126,9 +126,7 @@ def test_a_background_child_that_holds_the_output_open_delays_nothing(
     assert not _is_running(int(seen.lines[0]))
 
 
-def test_a_process_that_got_away_with_the_output_delays_nothing(
-    start: Callable[..., PodProcess], seen: Seen
-) -> None:
+def test_a_process_that_got_away_with_the_output_delays_nothing(start: Callable[..., PodProcess], seen: Seen) -> None:
     """`env -i` drops the mark and `setsid` leaves the group: nobody can tell whose process that is."""
     command = "env -i PATH=$PATH setsid sh -c 'echo $$; exec sleep 300' & while :; do sleep 0.05; done"
     pod = start(command)
@@ -255,8 +253,7 @@ def test_close_ends_what_it_started_and_only_that(tmp_path: Path, seen: Seen) ->
     try:
         with LocalExecutor(tmp_path / "root", grace_seconds=0.1) as executor:
             pods = [
-                executor.start_pod("j", f"p{i}", IGNORES_SIGTERM, {}, (), seen.on_line, seen.on_exit)
-                for i in range(3)
+                executor.start_pod("j", f"p{i}", IGNORES_SIGTERM, {}, (), seen.on_line, seen.on_exit) for i in range(3)
             ]
             _eventually(lambda: seen.lines == ["ready"] * 3)
         assert [pod.exit_code for pod in pods] == [137] * 3

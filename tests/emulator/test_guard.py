@@ -29,9 +29,7 @@ def port() -> Iterator[int]:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
         app = LoopbackGuard(careless_app, lambda: loopback_hosts([port]))
-        server = uvicorn.Server(
-            uvicorn.Config(app, lifespan="off", log_level="error", proxy_headers=False, ws="none")
-        )
+        server = uvicorn.Server(uvicorn.Config(app, lifespan="off", log_level="error", proxy_headers=False, ws="none"))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
         yield port
@@ -60,9 +58,7 @@ def request(port: int, headers: Mapping[str, str]) -> tuple[int, http.client.HTT
         pytest.param({"Host": "LOCALHOST:{port}"}, id="case does not matter"),
         pytest.param({"Host": "[::1]:{port}"}, id="IPv6"),
         pytest.param({"Host": "localhost:{port}", "Sec-Fetch-Site": "none"}, id="typed into a browser"),
-        pytest.param(
-            {"Host": "localhost:{port}", "Sec-Fetch-Site": "same-origin"}, id="the emulator's own page"
-        ),
+        pytest.param({"Host": "localhost:{port}", "Sec-Fetch-Site": "same-origin"}, id="the emulator's own page"),
     ],
 )
 def test_a_program_of_this_machine_passes(port: int, headers: dict[str, str]) -> None:
@@ -80,17 +76,11 @@ def test_a_program_of_this_machine_passes(port: int, headers: dict[str, str]) ->
         pytest.param({"Host": "localhost.attacker.example:{port}"}, id="a name that begins with localhost"),
         pytest.param({"Host": "0.0.0.0:{port}"}, id="the address of all addresses"),
         pytest.param({"Host": ""}, id="empty"),
-        pytest.param(
-            {"Host": "localhost:{port}", "Origin": "https://attacker.example"}, id="a page elsewhere"
-        ),
+        pytest.param({"Host": "localhost:{port}", "Origin": "https://attacker.example"}, id="a page elsewhere"),
         pytest.param({"Host": "localhost:{port}", "Origin": "null"}, id="a page that hides where it is from"),
-        pytest.param(
-            {"Host": "localhost:{port}", "Origin": "http://localhost:{port}"}, id="even a page of ours"
-        ),
+        pytest.param({"Host": "localhost:{port}", "Origin": "http://localhost:{port}"}, id="even a page of ours"),
         pytest.param({"Host": "localhost:{port}", "Sec-Fetch-Site": "cross-site"}, id="an image of a page"),
-        pytest.param(
-            {"Host": "localhost:{port}", "Sec-Fetch-Site": "same-site"}, id="a page on another port"
-        ),
+        pytest.param({"Host": "localhost:{port}", "Sec-Fetch-Site": "same-site"}, id="a page on another port"),
     ],
 )
 def test_a_browsers_page_is_refused_in_dlcs_shape(port: int, headers: dict[str, str]) -> None:

@@ -109,9 +109,7 @@ def test_a_root_that_would_need_quoting_is_refused(tmp_path: Path, name: str) ->
             "/mnt/data2 /mnt/data-old /mnt/data.bak",
             id="other name",
         ),
-        pytest.param(
-            "$HOME/mnt/data ${X}/mnt/data ./mnt/data", "$HOME/mnt/data ${X}/mnt/data ./mnt/data", id="inside"
-        ),
+        pytest.param("$HOME/mnt/data ${X}/mnt/data ./mnt/data", "$HOME/mnt/data ${X}/mnt/data ./mnt/data", id="inside"),
         pytest.param("oss://bucket/mnt/data", "oss://bucket/mnt/data", id="inside a URI"),
         pytest.param("/mnt /etc/passwd /", "/mnt /etc/passwd /", id="nothing mounted there"),
     ],
@@ -128,10 +126,7 @@ def test_what_was_put_in_is_not_replaced_again() -> None:
 
 @pytest.mark.parametrize("path", ["/", "", "//", "relative/path"])
 def test_a_mount_path_that_is_no_folder_of_its_own_maps_nothing(root: Path, path: str) -> None:
-    assert (
-        MountMap.create(root, [(path, "oss://b/", "RW")]).rewrite("/ /x relative/path")
-        == "/ /x relative/path"
-    )
+    assert MountMap.create(root, [(path, "oss://b/", "RW")]).rewrite("/ /x relative/path") == "/ /x relative/path"
 
 
 def test_a_uri_has_one_folder_with_a_readable_name(root: Path) -> None:

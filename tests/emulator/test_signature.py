@@ -59,9 +59,7 @@ class Recorded:
     def with_headers(self, **changes: str | None) -> Recorded:
         changed = {name.replace("_", "-"): value for name, value in changes.items()}
         kept = {name: value for name, value in self.headers.items() if name not in changed}
-        return replace(
-            self, headers=kept | {name: value for name, value in changed.items() if value is not None}
-        )
+        return replace(self, headers=kept | {name: value for name, value in changed.items() if value is not None})
 
 
 class Recorder(http.server.ThreadingHTTPServer):
@@ -230,15 +228,11 @@ OTHER_BODY = b'{"UserCommand": "rm -rf /"}'
         pytest.param(lambda r: r.with_headers(x_acs_version="2019-01-01"), NO_MATCH, id="version"),
         pytest.param(lambda r: r.with_headers(x_acs_signature_nonce="other"), NO_MATCH, id="nonce"),
         pytest.param(lambda r: r.with_headers(content_type="text/plain"), NO_MATCH, id="content type"),
-        pytest.param(
-            lambda r: r.with_headers(x_acs_security_token="t"), INCOMPLETE, id="unsigned x-acs header"
-        ),
+        pytest.param(lambda r: r.with_headers(x_acs_security_token="t"), INCOMPLETE, id="unsigned x-acs header"),
         pytest.param(lambda r: r.with_headers(x_acs_date=None), INCOMPLETE, id="date absent"),
         pytest.param(lambda r: r.with_headers(host=None), INCOMPLETE, id="host absent"),
         pytest.param(lambda r: replace(r, headers=r.headers | {"Host": "x"}), INCOMPLETE, id="host twice"),
-        pytest.param(
-            lambda r: r.with_headers(authorization=None), ("MissingAuthorization", 400), id="unsigned"
-        ),
+        pytest.param(lambda r: r.with_headers(authorization=None), ("MissingAuthorization", 400), id="unsigned"),
         pytest.param(lambda r: r.with_headers(authorization="Bearer x"), INCOMPLETE, id="another scheme"),
         pytest.param(
             lambda r: r.with_headers(authorization=r.headers["authorization"].replace("SHA256", "SM3", 1)),
@@ -293,9 +287,7 @@ def test_another_security_token_is_refused(good_list: Recorded) -> None:
 
 
 def test_another_access_key_beside_the_signing_one_is_refused(good_list: Recorded) -> None:
-    answer = refused(
-        good_list.with_headers(x_acs_accesskey_id="other"), secrets={KEY: SECRET, "other": SECRET}
-    )
+    answer = refused(good_list.with_headers(x_acs_accesskey_id="other"), secrets={KEY: SECRET, "other": SECRET})
     assert answer == ("InvalidAccessKeyId.NotFound", 404)
 
 
@@ -308,9 +300,7 @@ def test_another_access_key_beside_the_signing_one_is_refused(good_list: Recorde
     ],
     ids=["wrong secret", "unknown key", "key without a secret"],
 )
-def test_only_who_knows_the_secret_gets_in(
-    good: Recorded, secrets: dict[str, str], answer: tuple[str, int]
-) -> None:
+def test_only_who_knows_the_secret_gets_in(good: Recorded, secrets: dict[str, str], answer: tuple[str, int]) -> None:
     assert refused(good, secrets=secrets) == answer
 
 

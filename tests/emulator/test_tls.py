@@ -121,9 +121,7 @@ async def test_the_vendors_client_connects_with_the_certificate_as_its_ca(
     from alibabacloud_pai_dlc20201203.models import GetJobRequest
     from alibabacloud_tea_openapi.utils_models import Config
 
-    config = Config(
-        endpoint=f"127.0.0.1:{https_port}", access_key_id="ak", access_key_secret="sk", ca=str(pair[0])
-    )
+    config = Config(endpoint=f"127.0.0.1:{https_port}", access_key_id="ak", access_key_secret="sk", ca=str(pair[0]))
     client, request = Client(config), GetJobRequest()
     answer = await client.get_job_async("dlc1", request) if asynchronous else client.get_job("dlc1", request)
     assert answer.body.job_id == "dlc1"
