@@ -37,8 +37,8 @@ def read_timeline(status_history: object) -> list[Stretch]:
     if len(entries) > 1 and entries[0][1] > entries[-1][1]:
         entries.reverse()  # newest first; a stable sort alone would leave equal seconds the wrong way round
     entries.sort(key=lambda entry: entry[1])
-    starts = [start for _, start, _ in entries[1:]]
-    return [_closed(*entry, following) for entry, following in zip(entries, [*starts, None], strict=True)]
+    followings: list[datetime | None] = [*(start for _, start, _ in entries[1:]), None]
+    return [_closed(*entry, following) for entry, following in zip(entries, followings, strict=False)]
 
 
 def seconds_in(timeline: Iterable[Stretch], phase: Phase, until: datetime | None) -> float:
