@@ -155,9 +155,9 @@ def spot_event_preempted(scene: Scene) -> Sequence[str]:
 
 
 def ran_into_time_limit(scene: Scene) -> Sequence[str]:
-    """The job ran for as long as it was allowed to."""
+    """The job ran for as long as it was allowed to (timestamps are whole seconds, hence the one less)."""
     limit, ran = scene.job.max_running_seconds, scene.job.seconds_running()
-    return (f"ran {ran:.0f} s, JobMaxRunningTimeMinutes allows {limit} s",) if limit and ran >= limit else ()
+    return (f"ran {ran:.0f} s, JobMaxRunningTimeMinutes allows {limit} s",) if limit and ran >= limit - 1 else ()
 
 
 def ended_by_signal(scene: Scene) -> Sequence[str]:

@@ -1,0 +1,100 @@
+"""An outcome survives JSON and stays small, whatever DLC put into it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from airflow_provider_pai_spot.dlc.outcome import JobOutcome, StopReason, Verdict
+
+NAMES = st.text(max_size=30)
+TEXTS = st.text(max_size=80)
+COUNTS = st.one_of(st.none(), st.integers(-(2**31), 2**31))
+PODS = st.fixed_dictionaries(
+    {"pod_id": NAMES, "type": NAMES, "status": NAMES, "sub_status": NAMES, "exit_code": COUNTS}
+)
+
+
+def outcomes(texts: st.SearchStrategy[str], size: int) -> st.SearchStrategy[JobOutcome]:
+    return st.builds(
+        JobOutcome,
+        job_id=texts,
+        verdict=st.sampled_from(Verdict),
+        status=texts,
+        reason_code=texts,
+        reason_message=texts,
+        rule=texts,
+        confidence=texts,
+        evidence=st.lists(texts, max_size=size).map(tuple),
+        seconds_pending=st.floats(0, 1e9),
+        seconds_running=st.floats(0, 1e9),
+        restarts=st.integers(0, 10**6),
+        timeline=st.lists(st.tuples(texts, texts, texts), max_size=size).map(tuple),
+        pods=st.lists(PODS, max_size=size).map(tuple),
+        progress=st.one_of(st.none(), st.dictionaries(texts, texts, max_size=size)),
+        stop_reason=st.one_of(st.none(), st.sampled_from(StopReason)),
+        reserving=st.booleans(),
+    )
+
+
+@given(outcomes(st.text("abcXYZ 0189-", max_size=30), size=3))
+def test_an_ordinary_outcome_comes_back_from_json_as_it_was(outcome: JobOutcome) -> None:
+    assert JobOutcome.from_dict(json.loads(json.dumps(outcome.to_dict()))) == outcome
+
+
+@settings(max_examples=50)
+@given(outcomes(st.text(max_size=200), size=20))
+def test_writing_reading_and_writing_again_changes_nothing(outcome: JobOutcome) -> None:
+    written = outcome.to_dict()
+    assert JobOutcome.from_dict(json.loads(json.dumps(written))).to_dict() == written
+
+
+def test_the_largest_outcome_is_below_ten_thousand_bytes() -> None:
+    for character in ("a", "\x00", "漢", "😀", "\ud800", '"'):
+        text = character * 20_000
+        pod: dict[str, Any] = dict.fromkeys(("pod_id", "type", "status", "sub_status", "junk"), text)
+        outcome = JobOutcome(
+            job_id=text,
+            verdict=Verdict.SUCCEEDED,
+            status=text,
+            reason_code=text,
+            reason_message=text,
+            rule=text,
+            confidence=text,
+            evidence=(text,) * 50 + ("short",) * 500,
+            seconds_running=float("inf"),
+            timeline=(("Running", "2026-01-01T00:00:00Z", ""),) * 500,
+            pods=({**pod, "exit_code": -(10**17)}, *({"pod_id": "p", "exit_code": 1},) * 500),
+            progress={"step": text},
+            stop_reason=StopReason.EXECUTION_TIMEOUT,
+        )
+        assert len(json.dumps(outcome.to_dict(), allow_nan=False)) < 10_000
+
+
+def test_the_latest_part_of_a_long_timeline_is_kept() -> None:
+    timeline = tuple((f"Status{number}", "", "") for number in range(100))
+    kept = JobOutcome(job_id="j", verdict=Verdict.FAILED, status="Failed", timeline=timeline).to_dict()["timeline"]
+    assert kept[-1][0] == "Status99"
+    assert len(kept) == 30
+
+
+def test_progress_that_is_too_large_is_left_out_rather_than_cut() -> None:
+    outcome = JobOutcome(job_id="j", verdict=Verdict.FAILED, status="Failed").with_progress({"note": "x" * 2_000})
+    assert outcome.to_dict()["progress"] is None
+
+
+def test_what_a_newer_release_wrote_is_read_without_success_being_invented() -> None:
+    data = {
+        "version": 9,
+        "job_id": "dlc1",
+        "status": "Failed",
+        "verdict": "paused",
+        "stop_reason": "moved",
+        "colour": "red",
+    }
+    outcome = JobOutcome.from_dict(data)
+    assert outcome.verdict is Verdict.UNKNOWN
+    assert outcome.stop_reason is None
