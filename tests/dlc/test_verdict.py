@@ -1,0 +1,332 @@
+"""How a job ended is told from what DLC says, and doubt is never called a revocation."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from airflow_provider_pai_spot.dlc.job import Job
+from airflow_provider_pai_spot.dlc.outcome import Verdict
+from airflow_provider_pai_spot.dlc.status import JobStatus
+from airflow_provider_pai_spot.dlc.verdict import RULES, Rule, classify
+
+SPOT = [{"Type": "Worker", "SpotSpec": {"SpotStrategy": "SpotWithPriceLimit", "SpotDiscountLimit": 0.4}}]
+IDLE = {"OversoldType": "ForceQuotaOverSold"}
+REPLICA_FAILED = "PyTorchJob dlc1 is failed because 1 Worker replica(s) failed."
+RUN_ONCE = [
+    {"Status": "Queuing", "StartTime": "2026-01-01T00:00:00Z", "EndTime": "2026-01-01T01:00:00Z"},
+    {"Status": "Running", "StartTime": "2026-01-01T01:00:00Z", "EndTime": "2026-01-01T02:00:00Z"},
+    {"Status": "Failed", "StartTime": "2026-01-01T02:00:00Z", "EndTime": ""},
+]
+RUN_TWICE = [
+    *RUN_ONCE[:2],
+    {"Status": "Bidding", "StartTime": "2026-01-01T02:00:00Z"},
+    {"Status": "Running", "StartTime": "2026-01-01T03:00:00Z"},
+    {"Status": "Failed", "StartTime": "2026-01-01T04:00:00Z"},
+]
+
+
+def pod(
+    number: int = 0,
+    exit_code: int | None = None,
+    sub_status: str = "",
+    *,
+    end: str = "",
+    history: list[dict[str, Any]] | None = None,
+    status: str = "Failed",
+    role: str = "worker",
+    **detail: str,
+) -> dict[str, Any]:
+    raw: dict[str, Any] = {"PodId": f"dlc1-{role}-{number}", "Type": role, "Status": status, "SubStatus": sub_status}
+    if exit_code is not None or detail:
+        raw["StatusDetail"] = {"ExitCode": exit_code, **detail}
+    return {**raw, "GmtFinishTime": end, "HistoryPods": history or []}
+
+
+def failed(*pods: dict[str, Any], spot: bool = True, **raw: Any) -> dict[str, Any]:
+    return {
+        "JobId": "dlc1",
+        "Status": "Failed",
+        "ReasonCode": "JobFailed",
+        "ReasonMessage": REPLICA_FAILED,
+        "JobSpecs": SPOT if spot else [],
+        "Pods": list(pods),
+        "StatusHistory": RUN_ONCE,
+        **raw,
+    }
+
+
+EVICTED = pod(0, 143, "Evicted")
+PREEMPTED = "PyTorchJob dlc1 is failed: 1 Worker replica(s) were preempted."
+
+CASES: dict[str, tuple[dict[str, Any], str, str]] = {
+    "a job that runs": ({"Status": "Running", "JobSpecs": SPOT}, "unknown", "not_over"),
+    "a job with a status nobody knows": ({"Status": "Deleted"}, "unknown", "not_over"),
+    "a job without a status": ({}, "unknown", "not_over"),
+    "a success": ({"Status": "Succeeded"}, "succeeded", "succeeded"),
+    "a success that holds its nodes": ({"Status": "SucceededReserving"}, "succeeded", "succeeded"),
+    "a success after an eviction": (
+        failed(pod(0, 0, history=[EVICTED], status="Succeeded"), Status="Succeeded"),
+        "succeeded",
+        "succeeded",
+    ),
+    "a stop": (failed(pod(0, 143), Status="Stopped", ReasonCode="JobStoppedByUser"), "stopped", "stopped"),
+    "a stop while pods were evicted": (failed(EVICTED, Status="Stopped"), "stopped", "stopped"),
+    "an evicted pod": (failed(EVICTED), "revoked", "spot_pod_evicted"),
+    "an evicted pod of a job that holds nodes": (
+        failed(EVICTED, Status="FailedReserving"),
+        "revoked",
+        "spot_pod_evicted",
+    ),
+    "an evicted pod whose peers lost their connection": (
+        failed(EVICTED, pod(1, 1), pod(2, 245)),
+        "revoked",
+        "spot_pod_evicted",
+    ),
+    "an evicted pod beside an empty reason": (
+        failed(EVICTED, ReasonCode="", ReasonMessage=""),
+        "revoked",
+        "spot_pod_evicted",
+    ),
+    "an eviction that no run followed": (
+        failed(pod(0, None, status="Pending", history=[pod(0, 143, "Evicted", end="2026-01-01T02:00:00Z")])),
+        "revoked",
+        "spot_pod_evicted_before",
+    ),
+    "an eviction the job got over, then a bug": (
+        failed(
+            pod(0, 1, history=[pod(0, 143, "Evicted", end="2026-01-01T02:00:00Z")]),
+            StatusHistory=RUN_TWICE,
+        ),
+        "failed",
+        "command_failed",
+    ),
+    "an eviction of unknown time, then a bug in the same pod": (
+        failed(pod(0, 1, history=[EVICTED])),
+        "failed",
+        "command_failed",
+    ),
+    "an eviction the job got over, then no word": (
+        failed(pod(0, history=[pod(0, 143, "Evicted", end="2026-01-01T02:00:00Z")]), StatusHistory=RUN_TWICE),
+        "unknown",
+        "no_rule",
+    ),
+    "idle quota taken back": (failed(EVICTED, spot=False, Settings=IDLE), "failed", "idle_quota_evicted"),
+    "idle quota taken back from an earlier incarnation": (
+        failed(pod(history=[EVICTED]), spot=False, Settings=IDLE),
+        "failed",
+        "idle_quota_evicted",
+    ),
+    "an eviction nothing explains": (failed(EVICTED, spot=False), "unknown", "evicted_without_spot_terms"),
+    "a request that cannot work": (
+        failed(ReasonCode="InvalidParameter", ReasonMessage="ResourceConfig is invalid."),
+        "failed",
+        "reason_code",
+    ),
+    "resources that cannot be allocated": (failed(ReasonCode="ResourceAllocateFailed"), "failed", "reason_code"),
+    "memory": (failed(pod(0, 137, Reason="OOMKilled")), "failed", "out_of_memory"),
+    "a failing command, its peers killed afterwards": (
+        failed(pod(0, 1, end="2026-01-01T02:00:00Z"), pod(1, 143, end="2026-01-01T02:00:05Z")),
+        "failed",
+        "command_failed",
+    ),
+    "a killed pod, its peers failing afterwards": (
+        failed(pod(0, 143, end="2026-01-01T02:00:00Z"), pod(1, 1, end="2026-01-01T02:00:05Z")),
+        "unknown",
+        "possibly_reclaimed",
+    ),
+    "a preempted pod without a sub-status, its peers failing afterwards": (
+        failed(
+            pod(0, 143, end="2026-01-01T02:00:00Z"),
+            pod(1, 1, end="2026-01-01T02:00:05Z"),
+            ReasonMessage=PREEMPTED,
+        ),
+        "revoked",
+        "message_preempted",
+    ),
+    "an image that cannot be pulled": (
+        failed(pod(0, Reason="ImagePullBackOff", status="Pending")),
+        "failed",
+        "image_pull",
+    ),
+    "an image DLC says cannot be pulled": (
+        failed(ReasonMessage="Failed to pull image x: manifest unknown"),
+        "failed",
+        "image_pull",
+    ),
+    "a registry that does not let us in": (
+        failed(ReasonMessage="pull access denied: unauthorized"),
+        "failed",
+        "image_pull",
+    ),
+    "KubeDL's reason code": (failed(ReasonCode="JobEvicted", ReasonMessage=""), "revoked", "reason_evicted"),
+    "DLC's word for it": (failed(pod(0, 143), ReasonMessage=PREEMPTED), "revoked", "message_preempted"),
+    "DLC's other word for it": (
+        failed(ReasonMessage="Job failed because pod dlc1-worker-0 was evicted"),
+        "revoked",
+        "message_preempted",
+    ),
+    "a released spot instance": (
+        failed(ReasonMessage="The spot instance was released."),
+        "revoked",
+        "message_preempted",
+    ),
+    "the same words without spot terms": (failed(spot=False, ReasonMessage=PREEMPTED), "unknown", "no_rule"),
+    "what spot capacity is called": (
+        failed(ReasonMessage="preemptible job failed because 1 Worker replica(s) failed."),
+        "unknown",
+        "no_rule",
+    ),
+    "the scheduler's small talk": (
+        failed(ReasonMessage="0/5 nodes are available: preemption: No preemption victims found"),
+        "unknown",
+        "no_rule",
+    ),
+    "no eviction, in so many words": (failed(ReasonMessage="The pod was not evicted."), "unknown", "no_rule"),
+    "a pod that filled its disk": (
+        failed(ReasonMessage="Pod evicted: the node was low on resource: ephemeral-storage"),
+        "unknown",
+        "no_rule",
+    ),
+    "a failed mount": (
+        failed(ReasonMessage='{"reason": "128", "message": "context deadline exceeded"}'),
+        "failed",
+        "platform_fault",
+    ),
+    "a job that ran as long as it may": (
+        failed(pod(0, 143), JobMaxRunningTimeMinutes=60),
+        "failed",
+        "max_running_time",
+    ),
+    "SIGTERM from nobody knows": (failed(pod(0, 143)), "unknown", "possibly_reclaimed"),
+    "SIGKILL from nobody knows": (failed(pod(0, 137)), "unknown", "possibly_reclaimed"),
+    "a signal without spot terms": (failed(pod(0, 143), spot=False), "unknown", "possibly_reclaimed"),
+    "a pod that failed without having been evicted": (
+        failed(pod(0, None, "Normal"), pod(1, 0, "Normal", status="Succeeded")),
+        "failed",
+        "pod_failed_in_place",
+    ),
+    "no word at all": (failed(), "unknown", "no_rule"),
+    "a word the program left behind": (
+        failed(pod(0, None, Message="cache entry evicted, spot released, preempted")),
+        "unknown",
+        "no_rule",
+    ),
+    "DLC's own helper failing": (failed(pod(0, 1, role="aimaster")), "unknown", "no_rule"),
+}
+
+
+@pytest.mark.parametrize(("raw", "verdict", "rule"), CASES.values(), ids=CASES)
+def test_each_end_is_told_by_its_rule(raw: dict[str, Any], verdict: str, rule: str) -> None:
+    outcome = classify(Job(raw))
+    assert (outcome.verdict, outcome.rule) == (verdict, rule)
+    assert outcome.evidence
+    assert outcome.confidence in ("documented", "observed", "assumed")
+
+
+@pytest.mark.parametrize("exit_code", [1, 2, 126, 127, 128, 139, 245, 255])
+def test_a_program_that_failed_by_itself_is_a_failure(exit_code: int) -> None:
+    outcome = classify(Job(failed(pod(0, exit_code, "Normal"))))
+    assert (outcome.verdict, outcome.rule) == (Verdict.FAILED, "command_failed")
+    assert outcome.evidence == (f"pod worker-0 Failed exit code {exit_code}",)
+
+
+EVENT = "2026-01-01 10:00:00 Pod dlc1-worker-0 has been preempted"
+EVENTS: dict[str, tuple[dict[str, Any], str, str]] = {
+    "of a spot job": (failed(), EVENT, "event_preempted"),
+    "of another job": (failed(spot=False), EVENT, "no_rule"),
+    "of a job that ran again since": (failed(StatusHistory=RUN_TWICE), EVENT, "no_rule"),
+    "of a job that DLC restarted": (failed(RestartTimes="1/10"), EVENT, "no_rule"),
+    "about a full disk": (failed(), "Evicted pod: DiskPressure, pod evicted", "no_rule"),
+    "about an image, before any run": (failed(StatusHistory=[]), "Error: ErrImagePull", "image_pull"),
+    "about an image that was pulled later": (failed(), "Error: ErrImagePull", "no_rule"),
+}
+
+
+@pytest.mark.parametrize(("raw", "event", "rule"), EVENTS.values(), ids=EVENTS)
+def test_events_tell_where_nothing_better_does(raw: dict[str, Any], event: str, rule: str) -> None:
+    assert classify(Job(raw), ["Created pod: dlc1-worker-0", event]).rule == rule
+
+
+def test_who_submitted_the_job_may_know_that_it_bid() -> None:
+    raw = failed(EVICTED, spot=False)
+    assert classify(Job(raw), spot=True).verdict is Verdict.REVOKED
+    assert classify(Job(failed(EVICTED)), spot=False).verdict is Verdict.UNKNOWN
+
+
+def test_held_nodes_are_reported() -> None:
+    assert classify(Job({"Status": "FailedReserving"})).reserving
+    assert not classify(Job({"Status": "Failed"})).reserving
+
+
+def test_the_outcome_carries_times_pods_and_restarts() -> None:
+    pods = [pod(1, 0, "Normal", status="Succeeded"), EVICTED]
+    outcome = classify(Job(failed(*pods, RestartTimes="2/10", GmtCreateTime="2026-01-01T00:00:00Z")))
+    assert (outcome.seconds_pending, outcome.seconds_running, outcome.restarts) == (3_600, 3_600, 2)
+    assert outcome.timeline[1] == ("Running", "2026-01-01T01:00:00Z", "2026-01-01T02:00:00Z")
+    assert outcome.pods[0] == {
+        "pod_id": "dlc1-worker-0",
+        "type": "worker",
+        "status": "Failed",
+        "sub_status": "Evicted",
+        "exit_code": 143,
+    }
+
+
+def test_no_secret_and_no_command_gets_into_an_outcome() -> None:
+    raw = failed(
+        pod(0, 1, Message="hunter2"),
+        Envs={"TOKEN": "hunter2"},
+        UserCommand="train --token hunter2",
+        CustomEnvs=[{"Key": "A", "Value": "hunter2"}],
+    )
+    assert "hunter2" not in json.dumps(classify(Job(raw)).to_dict())
+
+
+def test_a_user_can_put_a_rule_of_their_own_first() -> None:
+    mine = Rule(
+        "our_driver", Verdict.FAILED, "observed", "our runbook", lambda scene: ["Xid 79"] if scene.events else []
+    )
+    outcome = classify(Job(failed(EVICTED)), ["NVRM: Xid 79"], rules=(mine, *RULES))
+    assert (outcome.verdict, outcome.rule, outcome.evidence) == (Verdict.FAILED, "our_driver", ("Xid 79",))
+
+
+def test_rule_names_are_unique_because_outcomes_name_them() -> None:
+    names = [rule.name for rule in RULES]
+    assert len(names) == len(set(names))
+
+
+def test_every_rule_decides_some_case() -> None:
+    decided = {rule for _, _, rule in [*CASES.values(), *EVENTS.values()]}
+    assert {rule.name for rule in RULES} <= decided
+
+
+POD = st.builds(
+    pod,
+    st.integers(0, 2),
+    st.sampled_from([None, 0, 1, 137, 143]),
+    st.sampled_from(["", "Normal", "Evicted"]),
+    end=st.sampled_from(["", "2026-01-01T02:00:00Z", "2026-01-01T03:00:00Z"]),
+)
+JOBS = st.builds(
+    lambda pods, **raw: failed(*pods, **raw),
+    st.lists(POD, max_size=3),
+    Status=st.one_of(st.sampled_from(JobStatus).map(str), st.text(max_size=5)),
+    spot=st.booleans(),
+    ReasonMessage=st.sampled_from(["", PREEMPTED, REPLICA_FAILED, '{"reason": "128"}']),
+    Settings=st.sampled_from([{}, IDLE]),
+)
+
+
+@given(JOBS, st.lists(st.sampled_from([EVENT, "ErrImagePull", "Created pod"]), max_size=2))
+def test_only_a_failed_job_that_bid_can_have_been_revoked(raw: dict[str, Any], events: list[str]) -> None:
+    job = Job(raw)
+    verdict = classify(job, events).verdict
+    if verdict is Verdict.REVOKED:
+        assert job.is_spot
+        assert job.status in ("Failed", "FailedReserving")
+    assert (verdict is Verdict.SUCCEEDED) == (job.status in ("Succeeded", "SucceededReserving"))
