@@ -75,18 +75,14 @@ def _form_fields() -> dict[str, Any]:
         ),
         "credential_source": _choice_field(
             "Credential source",
-            "auto: the AccessKey above, else the SDK's default chain. Sources that belong to a machine must be "
+            "auto: the AccessKey above, else the SDK's default chain. A machine's own sources must be "
             "set up where workers and triggerers run.",
             ["auto", "access_key", "rrsa", "ecs_ram_role", "profile", "uri"],
         ),
-        "security_token": _text_field(
-            "Security token", "Of a temporary (STS) AccessKey; it expires.", secret=True
-        ),
+        "security_token": _text_field("Security token", "Of a temporary (STS) AccessKey; it expires.", secret=True),
         "role_arn": _text_field("Role ARN", "RAM role to assume with these credentials."),
         "role_session_name": _text_field("Role session name", "How the assumed role appears in audit logs."),
-        "protocol": _choice_field(
-            "Protocol", "http only for an emulator or a trusted proxy.", ["https", "http"]
-        ),
+        "protocol": _choice_field("Protocol", "http only for an emulator or a trusted proxy.", ["https", "http"]),
         "network": _text_field("Network", "vpc: the region's endpoint inside a VPC. Empty: the public one."),
         "connect_timeout": _milliseconds_field("Connect timeout (ms)", "Empty: 5000, the SDK's default."),
         "read_timeout": _milliseconds_field(

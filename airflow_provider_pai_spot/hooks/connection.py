@@ -204,9 +204,7 @@ class _Reader:
     def protocol(self, scheme: str) -> str:
         value = self.choice("protocol", ("https", "http"), default=scheme or "https")
         if scheme and scheme != value:
-            raise self._wrong(
-                f"the endpoint starts with {scheme}:// but protocol is {value!r}", "let one of them go"
-            )
+            raise self._wrong(f"the endpoint starts with {scheme}:// but protocol is {value!r}", "let one of them go")
         return value
 
     def endpoint(self) -> tuple[str, str]:

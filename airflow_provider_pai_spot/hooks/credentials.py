@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_pai_spot.exceptions import PaiDlcCredentialsError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from datetime import datetime
 
     from airflow_provider_pai_spot.clock import Clock
@@ -97,7 +97,7 @@ class RememberedCredential:
 
     def _describe(self, error: Exception) -> str:
         return (
-            f"Connection {self._settings.conn_id!r}: no credentials from source "
+            "No credentials from source "
             f"{self._settings.credential_source!r}: {_safe_reason(error)}. Fill 'AccessKey ID' and "
             "'AccessKey Secret' in the connection, or set up the source where this process runs (worker and "
             "triggerer may differ). "
@@ -107,7 +107,7 @@ class RememberedCredential:
     def _refuse_token_in_clear(self, model: Any) -> None:
         if model.security_token and self._settings.sends_in_clear:
             raise PaiDlcCredentialsError(
-                f"Connection {self._settings.conn_id!r}: protocol is http and the endpoint "
+                "The protocol is http and the endpoint "
                 f"{self._settings.endpoint or 'of the SDK'!r} is not this machine, so the security "
                 "token would travel readable; nothing was sent. Set protocol to https."
             )
@@ -139,14 +139,18 @@ def _sources(settings: ConnectionSettings, providers: Any) -> dict[str, Callable
             access_key_id=settings.access_key_id, access_key_secret=settings.access_key_secret
         )
 
+    def ecs() -> Any:
+        # Without the background scheduler that this provider would start, a thread that never ends.
+        return providers.EcsRamRoleCredentialsProvider(async_update_enabled=False)
+
+    profiles = [providers.CLIProfileCredentialsProvider, providers.ProfileCredentialsProvider]
+    environment = [providers.EnvironmentVariableCredentialsProvider, providers.OIDCRoleArnCredentialsProvider]
+    chain = [*environment, *profiles, ecs, providers.URLCredentialsProvider]
     return {
         "access_key": own_pair,
-        "auto": own_pair if settings.has_access_key else providers.DefaultCredentialsProvider,
-        # Without the background scheduler thread that this provider would start and never stop.
-        "ecs_ram_role": lambda: providers.EcsRamRoleCredentialsProvider(async_update_enabled=False),
-        "profile": lambda: _FirstProfile(
-            providers.CLIProfileCredentialsProvider(), providers.ProfileCredentialsProvider()
-        ),
+        "auto": own_pair if settings.has_access_key else lambda: FirstThatWorks(chain),
+        "ecs_ram_role": ecs,
+        "profile": lambda: FirstThatWorks(profiles),
         "uri": providers.URLCredentialsProvider,
     }
 
@@ -159,23 +163,46 @@ def _assuming_role(settings: ConnectionSettings, providers: Any, source: Any) ->
     )
 
 
-class _FirstProfile:
-    """The profile files in the order of the SDK's chain: the CLI's `config.json`, then `credentials.ini`."""
+class FirstThatWorks:
+    """
+    The first of several providers that has credentials; the SDK's default chain, without its scheduler thread.
 
-    def __init__(self, *files: Any) -> None:
-        self._files = files
+    :param candidates: build a provider each, or raise where it is not configured; in the SDK's order.
+    """
+
+    def __init__(self, candidates: Sequence[Callable[[], Any]]) -> None:
+        self._candidates = candidates
+        self._working: Any = None
 
     def get_credentials(self) -> Any:
-        reasons = []
-        for file in self._files:
-            try:
-                return file.get_credentials()
-            except Exception as error:  # noqa: BLE001 - the SDK raises whatever it met
-                reasons.append(f"{file.get_provider_name()}: {_safe_reason(error)}")
-        raise LookupError("; ".join(reasons))
+        """
+        Return the SDK's credentials value.
+
+        :raises LookupError: none has any; the message gives each one's reason.
+        """
+        found, self._working = self._working, None
+        if found is None:
+            return self._search()
+        credentials = found.get_credentials()
+        self._working = found  # only while it works: after a failure the search starts over
+        return credentials
 
     def get_provider_name(self) -> str:
-        return "profile"
+        """Return the SDK's name of what works, for the header that tells DLC."""
+        return self._working.get_provider_name() if self._working is not None else "default"
+
+    def _search(self) -> Any:
+        reasons = []
+        for build in self._candidates:
+            try:
+                provider = build()
+                credentials = provider.get_credentials()
+            except Exception as error:  # noqa: BLE001 - the SDK raises whatever it met
+                reasons.append(_safe_reason(error))
+            else:
+                self._working = provider
+                return credentials
+        raise LookupError("; ".join(reasons))
 
 
 def _safe_reason(error: Exception) -> str:

@@ -27,9 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _THROTTLED = re.compile(r"(?i)throttl|TooManyRequests|FlowControl|QpsLimit")
-_NOT_A_MISSING_JOB = re.compile(
-    r"Invalid(AccessKeyId|SecurityToken|Action|Api|Version)|Forbidden|Unsupported"
-)
+_NOT_A_MISSING_JOB = re.compile(r"Invalid(AccessKeyId|SecurityToken|Action|Api|Version)|Forbidden|Unsupported")
 _ECHO = re.compile(r"(?is)(server )?(string to sign|stringtosign|canonical ?request).*")
 _TOO_MANY_REQUESTS = 429
 _NOT_FOUND = 404
@@ -111,9 +109,7 @@ def unreadable(site: CallSite, seen: str) -> PaiDlcUnavailable:
 def _answered(error: Any, site: CallSite, secrets: tuple[str, ...]) -> PaiDlcError:
     status, code, request_id = int(error.status_code), _word(error.code), _word(error.request_id)
     told = f"{site}: HTTP {status}{' ' + code if code else ''}: {_words(error, secrets)}"
-    message = " ".join(
-        filter(None, (told, f"Request id {request_id}." if request_id else "", _hint(code, site)))
-    )
+    message = " ".join(filter(None, (told, f"Request id {request_id}." if request_id else "", _hint(code, site))))
     retry_after = error.retry_after / 1000 if getattr(error, "retry_after", None) else None
     facts: dict[str, Any] = {"code": code, "status_code": status, "request_id": request_id}
     if status == _TOO_MANY_REQUESTS or _THROTTLED.search(code):

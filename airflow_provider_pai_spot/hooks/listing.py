@@ -22,9 +22,7 @@ _TOO_LARGE = (400, 414)
 FetchPage = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 
-def read_all(
-    fetch: FetchPage, *, items_key: str, identity: str, max_pages: int
-) -> tuple[list[dict[str, Any]], bool]:
+def read_all(fetch: FetchPage, *, items_key: str, identity: str, max_pages: int) -> tuple[list[dict[str, Any]], bool]:
     """
     Return every distinct item, and whether `max_pages` cut the listing short.
 

@@ -136,9 +136,7 @@ class PaiDlcHook(BaseHook):
         """The checked connection; looked up on first use."""
         if self._settings is None:
             connection = self.get_connection(self.pai_dlc_conn_id)
-            self._settings = parse_connection(
-                connection, region_id=self._region_id, workspace_id=self._workspace_id
-            )
+            self._settings = parse_connection(connection, region_id=self._region_id, workspace_id=self._workspace_id)
             _mask(self._settings)
         return self._settings
 
@@ -226,10 +224,7 @@ class PaiDlcHook(BaseHook):
         try:
             self._repeatable(dlc_client.STOP_JOB, job_id)
         except PaiDlcRefused as refusal:
-            if (
-                isinstance(refusal, PaiDlcNotFound | PaiDlcThrottled)
-                or refusal.status_code not in _CANNOT_BE_STOPPED
-            ):
+            if isinstance(refusal, PaiDlcNotFound | PaiDlcThrottled) or refusal.status_code not in _CANNOT_BE_STOPPED:
                 raise
             return self._is_stopping(job_id, refusal)
         return True

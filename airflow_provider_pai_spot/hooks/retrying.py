@@ -77,9 +77,7 @@ def with_retries(
     raise ValueError(f"attempts is {rules.attempts!r}: expected at least 1.")
 
 
-def _wait_after(
-    error: PaiDlcError, attempt: int, rules: RetryRules, jitter: Callable[[float], float]
-) -> float:
+def _wait_after(error: PaiDlcError, attempt: int, rules: RetryRules, jitter: Callable[[float], float]) -> float:
     own = jitter(min(rules.longest_wait, rules.first_wait * 2 ** (attempt - 1)))
     asked = getattr(error, "retry_after", None)
     return max(own, asked) if asked is not None else own

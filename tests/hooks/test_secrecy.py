@@ -1,0 +1,115 @@
+"""Secrets are planted and looked for: in exceptions, whatever one does with them, and in everything logged."""
+
+from __future__ import annotations
+
+import logging
+import pickle
+import traceback
+
+import pytest
+from Tea.exceptions import TeaException
+
+from airflow_provider_pai_spot.exceptions import PaiDlcError
+from airflow_provider_pai_spot.hooks import sdk
+from airflow_provider_pai_spot.hooks.retrying import RetryRules
+
+SECRET = "planted-access-key-secret"
+TOKEN = "planted-security-token"
+ENV = "planted-env-value"
+PLANTED = (SECRET, TOKEN, ENV, "ACS3-HMAC-SHA256")
+BODY = {"DisplayName": "job", "Envs": {"WANDB_API_KEY": ENV}}
+
+FAILURES = [
+    pytest.param({"status": 400, "body": {"Code": "InvalidParameter", "Message": "no"}}, id="4xx"),
+    pytest.param({"status": 500, "body": {"Code": "InternalError", "Message": "no"}}, id="5xx"),
+    pytest.param({"status": 429, "body": {}, "headers": {"x-acs-retry-after": "1"}}, id="throttled"),
+    pytest.param({"status": 502, "body": b"<html>"}, id="html"),
+    pytest.param({"body": b"null"}, id="null"),
+    pytest.param({"hang_up": True}, id="broken connection"),
+    pytest.param({"announce_more": 9}, id="truncated"),
+    pytest.param(
+        {
+            "status": 403,
+            "body": {
+                "Code": "SignatureDoesNotMatch",
+                "Message": f"Signature is not matched. server string to sign is:ACS3-HMAC-SHA256\n{TOKEN}\n{SECRET}",
+            },
+        },
+        id="the string to sign, echoed",
+    ),
+    pytest.param(
+        {"status": 400, "body": {"Code": "InvalidSecurityToken", "Message": f"{TOKEN} and {SECRET} are wrong"}},
+        id="secrets, echoed",
+    ),
+]
+
+
+def failure_of(hook) -> PaiDlcError:
+    with pytest.raises(PaiDlcError) as raised:
+        hook(security_token=TOKEN, retry_rules=RetryRules(attempts=1)).create_job(BODY)
+    return raised.value
+
+
+@pytest.mark.parametrize("failing", FAILURES)
+def test_an_exception_holds_no_secret_in_any_form(hook, dlc, answer, failing):
+    dlc.script(answer(**failing))
+    error = failure_of(hook)
+    forms = [str(error), repr(error), repr(error.__dict__), repr(pickle.dumps(error))]
+    forms += traceback.format_exception(error)
+    assert not [planted for planted in PLANTED for form in forms if planted in form]
+
+
+@pytest.mark.parametrize("failing", FAILURES)
+def test_an_exception_leads_to_nothing_of_the_vendor(hook, dlc, answer, failing):
+    dlc.script(answer(**failing))
+    error = failure_of(hook)
+    assert (error.__context__, error.__cause__) == (None, None)
+    assert not any(isinstance(value, TeaException) for value in error.__dict__.values())
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        assert not frame.f_globals["__name__"].startswith(("alibabacloud", "darabonba", "Tea"))
+        assert not any(isinstance(value, TeaException) for value in frame.f_locals.values())
+
+
+def test_an_exception_survives_pickling_with_its_facts(hook, dlc, answer):
+    dlc.script(answer(429, {"Code": "Throttling", "RequestId": "R"}, {"x-acs-retry-after": "1500"}))
+    error = failure_of(hook)
+    copy = pickle.loads(pickle.dumps(error))  # noqa: S301 - our own bytes
+    assert type(copy) is type(error)
+    assert (str(copy), copy.__dict__) == (str(error), error.__dict__)
+
+
+@pytest.mark.parametrize("debug", ["", "sdk"])
+def test_nothing_secret_is_logged_or_printed(hook, dlc, answer, caplog, capfd, monkeypatch, debug):
+    """With DEBUG=sdk the SDK would log every header, signature and token included."""
+    monkeypatch.setenv("DEBUG", debug)
+    caplog.set_level(logging.DEBUG)
+    dlc.script(answer(503, {"Code": "ServiceUnavailable"}), answer(200, {"JobId": "dlc1", "Status": "Running"}))
+    client = hook(security_token=TOKEN)
+    client.get_job("dlc1")
+    client.create_job(BODY)
+    printed = "".join(capfd.readouterr()) + caplog.text
+    assert not [planted for planted in PLANTED if planted in printed]
+    assert dlc.seen[0].headers["x-acs-security-token"] == TOKEN
+
+
+def test_importing_the_sdk_leaves_no_handler_behind():
+    sdk.load()
+    handlers = {name: logging.getLogger(name).handlers for name in sdk._NOISY_LOGGERS}
+    assert handlers == {name: [] for name in sdk._NOISY_LOGGERS}
+
+
+def test_a_handler_of_the_users_own_stays():
+    own = logging.StreamHandler()
+    own.setFormatter(logging.Formatter("%(message)s"))
+    logger = logging.getLogger("darabonba-core")
+    logger.addHandler(own)
+    try:
+        sdk.load()
+        assert logger.handlers == [own]
+    finally:
+        logger.removeHandler(own)
+
+
+def test_the_hook_shows_no_secret(hook):
+    client = hook(security_token=TOKEN)
+    assert not [planted for planted in PLANTED if planted in f"{client!r} {vars(client)!r} {client.fingerprint}"]
