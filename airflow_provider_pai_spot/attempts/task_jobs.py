@@ -12,16 +12,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Protocol, Self
 
+from airflow_provider_pai_spot.attempts.bodies import attempt_body
 from airflow_provider_pai_spot.attempts.drive import JobReader
 from airflow_provider_pai_spot.attempts.endings import describe, error_for
 from airflow_provider_pai_spot.attempts.follow import NOT_OBSERVED
-from airflow_provider_pai_spot.attempts.identity import (
-    ENV_ATTEMPT,
-    ENV_CHECKPOINT_DIR,
-    ENV_RESUME,
-    Owner,
-    attempt_tags,
-)
+from airflow_provider_pai_spot.attempts.identity import Owner
 from airflow_provider_pai_spot.attempts.ledger import Attempt, AttemptLedger
 from airflow_provider_pai_spot.attempts.moment import TryMoment
 from airflow_provider_pai_spot.attempts.newest import NewestFinder
@@ -240,23 +235,10 @@ class TaskJobs:
         )
 
     def _body(self, attempt: Attempt, bid: Bid | None) -> dict[str, Any]:
-        tags = self.identity.tags | attempt_tags(
-            attempt=attempt.number,
-            generation=attempt.generation,
-            request_hash=attempt.request_hash,
-            owner=self.wanted.owner,
-        )
-        return self.wanted.request.with_attempt(tags, self._envs(attempt), bid)
-
-    def _envs(self, attempt: Attempt) -> dict[str, str]:
         earlier = any(one.checkpoint_folder == attempt.checkpoint_folder for one in self.ledger.attempts)
-        envs = {**self.identity.envs, ENV_ATTEMPT: str(attempt.number), ENV_RESUME: str(int(earlier))}
-        if mount := self.wanted.request.checkpoint_mount:
-            folder = f"{mount.rstrip('/')}/{self.identity.checkpoint_subfolder}"
-            if attempt.checkpoint_folder > 1:
-                folder += f"/g{attempt.checkpoint_folder}"
-            envs[ENV_CHECKPOINT_DIR] = folder
-        return envs
+        return attempt_body(
+            self.wanted.request, self.identity, attempt, owner=self.wanted.owner, resumes=earlier, bid=bid
+        )
 
     def _verify_spot_terms(self, attempt: Attempt, body: Mapping[str, Any], job_id: str) -> None:
         if self.wanted.verify_spot_terms == "off":

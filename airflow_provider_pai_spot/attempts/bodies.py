@@ -1,0 +1,75 @@
+"""The CreateJob body of one attempt: the request, marked as this task instance's; what `pai-spot plan` shows, too."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from airflow_provider_pai_spot.attempts.identity import (
+    ENV_ATTEMPT,
+    ENV_CHECKPOINT_DIR,
+    ENV_RESUME,
+    Owner,
+    TaskIdentity,
+    attempt_tags,
+)
+from airflow_provider_pai_spot.attempts.ledger import Attempt
+from airflow_provider_pai_spot.dlc.bids import Bid
+from airflow_provider_pai_spot.dlc.job_request import JobRequest
+
+
+def attempt_body(
+    request: JobRequest,
+    identity: TaskIdentity,
+    attempt: Attempt,
+    *,
+    owner: Owner,
+    resumes: bool,
+    bid: Bid | None = None,
+) -> dict[str, Any]:
+    """
+    Return what CreateJob is sent for one attempt.
+
+    :param resumes: whether an earlier attempt used the same checkpoint folder.
+    :param bid: replaces the bid of every role that bids.
+    :raises InvalidJobRequest: the request grew over DLC's limit, or the bid cannot be made here.
+    """
+    tags = identity.tags | attempt_tags(
+        attempt=attempt.number,
+        generation=attempt.generation,
+        request_hash=attempt.request_hash,
+        owner=owner,
+    )
+    envs = attempt_envs(identity, attempt, checkpoint_mount=request.checkpoint_mount, resumes=resumes)
+    return request.with_attempt(tags, envs, bid)
+
+
+def attempt_envs(
+    identity: TaskIdentity, attempt: Attempt, *, checkpoint_mount: str | None, resumes: bool
+) -> dict[str, str]:
+    """
+    Return the variables that tell the command who it works for, which attempt it is and where checkpoints are.
+
+    :param checkpoint_mount: where the checkpoint folder is mounted, None without one.
+    """
+    envs = {**identity.envs, ENV_ATTEMPT: str(attempt.number), ENV_RESUME: str(int(resumes))}
+    if checkpoint_mount:
+        folder = f"{checkpoint_mount.rstrip('/')}/{identity.checkpoint_subfolder}"
+        later = f"/g{attempt.checkpoint_folder}" if attempt.checkpoint_folder > 1 else ""
+        envs[ENV_CHECKPOINT_DIR] = folder + later
+    return envs
+
+
+def first_attempt(request: JobRequest, identity: TaskIdentity, *, generation: int) -> Attempt:
+    """
+    Return the attempt a task instance begins with.
+
+    :param generation: `ti.max_tries`, which is the task's `retries` until somebody clears it.
+    """
+    return Attempt(
+        number=0,
+        generation=generation,
+        request_hash=request.request_hash,
+        key_hashes=request.key_hashes,
+        bid=str(request.bid),
+        namespace=identity.namespace,
+    )
