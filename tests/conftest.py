@@ -1,0 +1,28 @@
+"""An Airflow home of our own, set before anything imports Airflow, and an environment without surprises."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+_HOME = Path(tempfile.mkdtemp(prefix="pai-spot-tests-"))
+atexit.register(shutil.rmtree, _HOME, ignore_errors=True)
+(_HOME / "dags").mkdir()
+
+for _name in [name for name in os.environ if name.startswith(("AIRFLOW_", "ALIBABA_CLOUD_"))]:
+    del os.environ[_name]
+# The vendor SDK obeys these for loopback too, and NO_PROXY not at all.
+for _name in ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"):
+    os.environ.pop(_name, None)
+os.environ.update(
+    {
+        "AIRFLOW_HOME": str(_HOME),
+        "AIRFLOW__CORE__DAGS_FOLDER": str(_HOME / "dags"),
+        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+        "AIRFLOW__CORE__UNIT_TEST_MODE": "False",
+        "ALIBABA_CLOUD_ECS_METADATA_DISABLED": "true",
+    }
+)
