@@ -48,6 +48,7 @@ class LocalAirflow:
     :param connections: connection id -> connection URI or JSON.
     :param environment: more environment variables for all components.
     :param parallelism: how many tasks run at the same time.
+    :param start_timeout: seconds until everything must be healthy.
     :param processes: the set its processes join; a set of its own if not given.
     """
 
@@ -59,6 +60,7 @@ class LocalAirflow:
         connections: Mapping[str, str] | None = None,
         environment: Mapping[str, str] | None = None,
         parallelism: int = 4,
+        start_timeout: float = 180.0,
         processes: Processes | None = None,
     ) -> None:
         self.home = home.resolve()
@@ -75,17 +77,18 @@ class LocalAirflow:
             ),
             **(environment or {}),
         }
-        self._processes = processes or Processes()
+        self._start_timeout = start_timeout
+        self._own_processes = processes is None
+        self._processes = Processes() if processes is None else processes
         self._components: dict[str, ProcessSession] = {}
 
-    def start(self, timeout: float = 180.0) -> None:
+    def start(self) -> None:
         """
         Create the database, start all components and wait until each reports healthy.
 
-        :param timeout: seconds for all of it.
         :raises AirflowDidNotStart: which component, and the tail of its log.
         """
-        deadline = time.monotonic() + timeout
+        deadline = time.monotonic() + self._start_timeout
         self.home.mkdir(parents=True, exist_ok=True)
         # Importing the API server takes longest and needs no database yet.
         self.start_component("api-server")
@@ -100,6 +103,8 @@ class LocalAirflow:
         self._components.clear()
         self.client.close()
         self._processes.stop(*running, grace=_STOP_GRACE_SECONDS)
+        if self._own_processes:
+            self._processes.close()
 
     def start_component(self, name: str) -> ProcessSession:
         """Start one component (`api-server`, `scheduler`, `dag-processor` or `triggerer`) without waiting for it."""

@@ -128,16 +128,20 @@ class Processes:
         _wait_until_gone([process.session_id], GRACE_SECONDS)
         self._forget(process)
 
+    def close(self) -> None:
+        """End all that still run."""
+        try:
+            self.stop(*self._running)
+        finally:
+            self._dismiss_keeper()
+
     def __enter__(self) -> Self:
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        try:
-            self.stop(*self._running)
-        finally:
-            self._dismiss_keeper()
+        self.close()
 
     def _forget(self, process: ProcessSession) -> None:
         _ = process.exit_code  # reaps the leader

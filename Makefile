@@ -1,0 +1,52 @@
+# Needs make, git and Python 3.11 or newer. `make demo` is where to start.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+DEMO_STAMP := $(VENV)/.installed-for-demo
+DEV_STAMP := $(VENV)/.installed-for-development
+# The vendor SDK ignores NO_PROXY, so whatever speaks to the emulator runs without proxies.
+NO_PROXIES := env -u HTTP_PROXY -u HTTPS_PROXY -u ALL_PROXY -u http_proxy -u https_proxy -u all_proxy
+
+.PHONY: demo test lint types format clean
+
+## A real Airflow trains on an emulated cloud and survives losing its machine. DEMO_ARGS="--exit --json out.json"
+demo: $(DEMO_STAMP)
+	@PAI_SPOT_DEMO_INSTALL_SECONDS=$$(cat $(DEMO_STAMP)) $(BIN)/pai-spot demo $(DEMO_ARGS)
+
+## All tests. TEST_ARGS='-m "not end_to_end"' leaves out those that start an Airflow.
+test: $(DEV_STAMP)
+	$(NO_PROXIES) $(BIN)/python -m pytest $(TEST_ARGS)
+
+lint: $(DEV_STAMP)
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/lint-imports
+
+types: $(DEV_STAMP)
+	$(BIN)/mypy
+
+format: $(DEV_STAMP)
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+clean:
+	rm -rf $(VENV) .demo dist build
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed, this is " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -m venv $(VENV)
+
+# The stamp holds how many seconds the installation took; the demo reports it.
+$(DEMO_STAMP): pyproject.toml | $(BIN)/python
+	@echo "Installing Airflow and this provider into $(VENV) (a minute or two, once) ..."
+	@began=$$(date +%s); \
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[examples]' && \
+	echo $$(( $$(date +%s) - began )) > $@
+
+# `pip install --group` came with pip 25.1.
+$(DEV_STAMP): pyproject.toml $(DEMO_STAMP)
+	@echo "Installing what tests and checks need ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'pip>=25.1'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --group test --group lint
+	@touch $@
