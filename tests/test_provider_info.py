@@ -8,6 +8,7 @@ import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import airflow
 import jsonschema
@@ -31,23 +32,23 @@ def schema(name: str) -> dict:
     return json.loads((SCHEMAS / name).read_text())
 
 
-def test_it_is_valid_by_airflows_own_schema():
+def test_it_is_valid_by_airflows_own_schema() -> None:
     jsonschema.validate(INFO, schema("provider_info.schema.json"))
 
 
-def test_the_connection_type_is_valid_by_the_stricter_schema_of_provider_yaml():
+def test_the_connection_type_is_valid_by_the_stricter_schema_of_provider_yaml() -> None:
     types = schema("provider.yaml.schema.json")["properties"]["connection-types"]
     jsonschema.validate(INFO["connection-types"], types)
 
 
 @pytest.mark.parametrize("option", OPTIONS.values(), ids=OPTIONS)
-def test_each_option_is_valid_and_described(option):
+def test_each_option_is_valid_and_described(option: Any) -> None:
     jsonschema.validate(option, schema("provider_info.schema.json")["definitions"]["option"])
     assert option["description"].endswith(".")
     assert option["version_added"] <= __version__
 
 
-def test_hook_link_and_integration_names_agree():
+def test_hook_link_and_integration_names_agree() -> None:
     assert CONNECTION_TYPE["hook-class-name"] == f"{PaiDlcHook.__module__}.{PaiDlcHook.__name__}"
     assert CONNECTION_TYPE["connection-type"] == PaiDlcHook.conn_type == connection.CONN_TYPE
     assert CONNECTION_TYPE["hook-name"] == PaiDlcHook.hook_name
@@ -60,17 +61,17 @@ def test_hook_link_and_integration_names_agree():
 
 
 @pytest.mark.parametrize("room", ["operators", "sensors", "hooks", "triggers"])
-def test_every_module_named_can_be_imported(room):
+def test_every_module_named_can_be_imported(room: Any) -> None:
     for entry in INFO[room]:
         for module in entry["python-modules"]:
             import_module(module)
 
 
-def test_the_form_has_exactly_the_fields_that_the_hook_reads():
+def test_the_form_has_exactly_the_fields_that_the_hook_reads() -> None:
     assert set(CONNECTION_TYPE["conn-fields"]) == set(connection.EXTRA_FIELDS)
 
 
-def test_the_form_labels_are_those_that_errors_name():
+def test_the_form_labels_are_those_that_errors_name() -> None:
     labels = CONNECTION_TYPE["ui-field-behaviour"]["relabeling"]
     assert labels["login"] == connection.ACCESS_KEY_ID_LABEL
     assert labels["password"] == connection.ACCESS_KEY_SECRET_LABEL
@@ -79,25 +80,25 @@ def test_the_form_labels_are_those_that_errors_name():
     assert fields["credential_source"]["schema"]["enum"] == list(connection.CREDENTIAL_SOURCES)
 
 
-def test_secrets_are_password_fields():
+def test_secrets_are_password_fields() -> None:
     hidden = {
         name for name, field in CONNECTION_TYPE["conn-fields"].items() if field["schema"].get("format") == "password"
     }
     assert hidden == {"security_token", "http_proxy", "https_proxy"}
 
 
-def test_settings_reads_exactly_the_options_that_are_declared():
+def test_settings_reads_exactly_the_options_that_are_declared() -> None:
     read = {name for name, _ in inspect.getmembers(settings, inspect.isfunction) if not name.startswith("_")}
     assert read - {"cast"} == set(OPTIONS)
 
 
 @pytest.mark.parametrize("name", OPTIONS)
-def test_airflow_knows_each_default(name):
+def test_airflow_knows_each_default(name: Any) -> None:
     assert conf.get("pai_spot", name) == OPTIONS[name]["default"]
     getattr(settings, name)()
 
 
-def test_airflows_manager_lists_hook_form_link_and_triggers():
+def test_airflows_manager_lists_hook_form_link_and_triggers() -> None:
     manager, hooks = ProvidersManager(), ProvidersManagerTaskRuntime().hooks
     assert INFO["package-name"] in manager.providers
     assert hooks["pai_dlc"].hook_class_name == CONNECTION_TYPE["hook-class-name"]
@@ -109,7 +110,7 @@ def test_airflows_manager_lists_hook_form_link_and_triggers():
     assert set(INFO["triggers"][0]["python-modules"]) <= modules
 
 
-def test_airflows_command_line_shows_us():
+def test_airflows_command_line_shows_us() -> None:
     arguments = [sys.executable, "-m", "airflow", "providers", "hooks", "--output", "plain"]
     run = subprocess.run(arguments, capture_output=True, text=True, check=False)  # noqa: S603
     assert "airflow_provider_pai_spot.hooks.pai_dlc.PaiDlcHook" in run.stdout, run.stderr

@@ -373,7 +373,7 @@ def _compact_json(value: Mapping[str, str]) -> str:
 
 def _mask(settings: ConnectionSettings) -> None:
     """Register what Airflow does not mask by itself when a connection comes from a preset or a cache."""
-    from airflow.sdk.log import mask_secret  # noqa: PLC0415 - loads the logging stack
+    from airflow.sdk.log import mask_secret  # loads the logging stack
 
     for secret in (settings.access_key_secret, settings.security_token):
         if secret:

@@ -45,7 +45,7 @@ class PaiJobLink(BaseOperatorLink):
 
     def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:  # noqa: ARG002 - Airflow calls it so
         """Return the pushed URL, or '' where there is none; a link must never fail a task."""
-        from airflow.sdk.execution_time.xcom import XCom  # noqa: PLC0415 - only a worker needs it
+        from airflow.sdk.execution_time.xcom import XCom  # only a worker needs it
 
         try:
             pushed = XCom.get_value(ti_key=ti_key, key=JOB_CONSOLE_KEY)

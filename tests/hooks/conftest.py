@@ -73,6 +73,8 @@ class Seen:
 class ScriptedDlc:
     """Answers requests in the order of its script; the last answer is repeated."""
 
+    answer = Answer
+
     def __init__(self) -> None:
         self.seen: list[Seen] = []
         self._script: list[Answer] = [Answer()]
@@ -120,7 +122,7 @@ class ScriptedDlc:
                 self.end_headers()
                 self.wfile.write(raw)
 
-            do_GET = do_POST = do_DELETE = answer
+            do_GET = do_POST = do_DELETE = answer  # noqa: N815 - http.server looks for these names
 
             def log_message(self, *args: object) -> None:
                 """Stay quiet."""
@@ -145,11 +147,6 @@ def dlc() -> Iterator[ScriptedDlc]:
     server = ScriptedDlc()
     yield server
     server.close()
-
-
-@pytest.fixture
-def answer() -> type[Answer]:
-    return Answer
 
 
 @pytest.fixture

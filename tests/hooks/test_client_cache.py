@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import logging
 import multiprocessing
 import sys
 import threading
+from dataclasses import asdict
+from typing import Any
 
 import pytest
 
@@ -17,11 +21,11 @@ from airflow_provider_pai_spot.hooks.pai_dlc import PaiDlcHook
 
 
 @pytest.fixture
-def settings(connection):
+def settings(connection: Any) -> Any:
     return lambda **values: parse_connection(connection(**values))
 
 
-def test_equal_settings_share_a_client(settings, clock):
+def test_equal_settings_share_a_client(settings: Any, clock: Any) -> None:
     cache = ClientCache()
     assert cache.get(settings(), clock) is cache.get(settings(), clock)
 
@@ -40,18 +44,17 @@ def test_equal_settings_share_a_client(settings, clock):
     ],
     ids=lambda value: next(iter(value)),
 )
-def test_any_difference_is_another_client(settings, other):
+def test_any_difference_is_another_client(settings: Any, other: Any) -> None:
     assert fingerprint(settings()) != fingerprint(settings(**other))
 
 
-def test_a_fingerprint_tells_no_secret_and_nothing_to_another_process(settings):
-    script = f"from {dlc_client.__name__} import _SALT; import sys; sys.stdout.write(_SALT.hex())"
+def test_a_fingerprint_tells_no_secret_and_is_salted(settings: Any) -> None:
+    plain = hashlib.blake2b(json.dumps(asdict(settings()), sort_keys=True).encode(), digest_size=16)
+    assert fingerprint(settings()) not in ("", plain.hexdigest())
     assert "planted" not in fingerprint(settings())
-    assert script  # the salt is drawn at import
-    assert len(dlc_client._SALT) == 32
 
 
-def test_threads_that_come_at_once_get_one_client(settings, clock):
+def test_threads_that_come_at_once_get_one_client(settings: Any, clock: Any) -> None:
     cache, barrier, got = ClientCache(), threading.Barrier(8), []
 
     def come() -> None:
@@ -66,7 +69,7 @@ def test_threads_that_come_at_once_get_one_client(settings, clock):
     assert len({id(client) for client in got}) == 1
 
 
-def test_the_client_unused_longest_goes_first(settings, clock):
+def test_the_client_unused_longest_goes_first(settings: Any, clock: Any) -> None:
     cache = ClientCache(kept=2)
     first = cache.get(settings(workspace_id="1"), clock)
     cache.get(settings(workspace_id="2"), clock)
@@ -76,8 +79,8 @@ def test_the_client_unused_longest_goes_first(settings, clock):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs fork")
-def test_a_forked_child_shares_neither_clients_nor_sockets_nor_a_held_lock(hook, dlc, answer):
-    dlc.script(answer(body={"JobId": "dlc1", "Status": "Running"}))
+def test_a_forked_child_shares_neither_clients_nor_sockets_nor_a_held_lock(hook: Any, dlc: Any) -> None:
+    dlc.script(dlc.answer(body={"JobId": "dlc1", "Status": "Running"}))
     client = hook()
     client.get_job("dlc1")
     context = multiprocessing.get_context("fork")
@@ -98,13 +101,15 @@ def test_a_forked_child_shares_neither_clients_nor_sockets_nor_a_held_lock(hook,
     assert client.get_job("dlc1")["Status"] == "Running"
 
 
-def test_two_hooks_on_one_connection_have_one_fingerprint(connection):
+def test_two_hooks_on_one_connection_have_one_fingerprint(connection: Any) -> None:
     hooks = [PaiDlcHook.from_connection(connection()) for _ in range(2)]
     assert len({hook.fingerprint for hook in hooks}) == 1
     assert PaiDlcHook.from_connection(connection(), workspace_id="9").fingerprint != hooks[0].fingerprint
 
 
-def test_plain_http_to_another_machine_warns_once(connection, clock, caplog):
+def test_plain_http_to_another_machine_warns_once(
+    connection: Any, clock: Any, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.WARNING)
     for _ in range(2):
         given = connection(host="dlc.example.com", protocol="http")
@@ -112,7 +117,7 @@ def test_plain_http_to_another_machine_warns_once(connection, clock, caplog):
     assert caplog.text.count("travel readable") == 1
 
 
-def test_plain_http_with_a_token_is_refused_before_anything_is_sent(connection, clock):
+def test_plain_http_with_a_token_is_refused_before_anything_is_sent(connection: Any, clock: Any) -> None:
     given = connection(host="dlc.example.com", protocol="http", security_token="planted-token")
     with pytest.raises(PaiDlcCredentialsError, match=r"CreateJob at dlc\.example\.com.*was not sent") as raised:
         PaiDlcHook.from_connection(given, clock=clock).create_job({"DisplayName": "job"})
@@ -120,7 +125,7 @@ def test_plain_http_with_a_token_is_refused_before_anything_is_sent(connection, 
     assert raised.value.__context__ is None
 
 
-def test_a_chain_without_credentials_fails_as_credentials_error_through_the_sdk(hook, dlc):
+def test_a_chain_without_credentials_fails_as_credentials_error_through_the_sdk(hook: Any, dlc: Any) -> None:
     with pytest.raises(PaiDlcCredentialsError, match="source 'uri'"):
         hook(login=None, password=None, credential_source="uri").get_job("dlc1")
     assert dlc.seen == []

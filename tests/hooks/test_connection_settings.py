@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from airflow.sdk import Connection
 from hypothesis import given
@@ -28,7 +30,7 @@ from airflow_provider_pai_spot.hooks.connection import (
         pytest.param("[::1]:9001", None, "http", ("http", "[::1]:9001"), id="IPv6 with port"),
     ],
 )
-def test_endpoint_and_protocol(connection, host, port, protocol, expected):
+def test_endpoint_and_protocol(connection: Any, host: Any, port: Any, protocol: Any, expected: Any) -> None:
     extra = {} if protocol is None else {"protocol": protocol}
     settings = parse_connection(connection(host=host, port=port, **extra))
     assert (settings.protocol, settings.endpoint) == expected
@@ -49,14 +51,14 @@ def test_endpoint_and_protocol(connection, host, port, protocol, expected):
         pytest.param({"region_id": None}, ["region_id", "endpoint", "Region ID"], id="nowhere to go"),
     ],
 )
-def test_a_wrong_field_is_named_with_its_value_and_what_is_allowed(connection, values, named):
+def test_a_wrong_field_is_named_with_its_value_and_what_is_allowed(connection: Any, values: Any, named: Any) -> None:
     with pytest.raises(PaiDlcError) as raised:
         parse_connection(connection(**values))
     assert all(word in str(raised.value) for word in ["pai_test", *named])
 
 
 @pytest.mark.parametrize("extra", ["{not json", '["a list"]', '"text"', "5"])
-def test_an_extra_that_is_not_an_object_is_refused_without_being_shown(extra):
+def test_an_extra_that_is_not_an_object_is_refused_without_being_shown(extra: Any) -> None:
     connection = Connection(conn_id="pai_test", conn_type="pai_dlc", extra=extra)
     with pytest.raises(PaiDlcError, match="not a JSON object") as raised:
         parse_connection(connection)
@@ -81,7 +83,9 @@ def test_an_extra_that_is_not_an_object_is_refused_without_being_shown(extra):
         ),
     ],
 )
-def test_half_a_pair_is_an_error_that_names_the_empty_field_and_both_ways_out(connection, values, empty):
+def test_half_a_pair_is_an_error_that_names_the_empty_field_and_both_ways_out(
+    connection: Any, values: Any, empty: Any
+) -> None:
     with pytest.raises(PaiDlcCredentialsError) as raised:
         parse_connection(connection(**values))
     message = str(raised.value)
@@ -91,27 +95,27 @@ def test_half_a_pair_is_an_error_that_names_the_empty_field_and_both_ways_out(co
 
 
 @pytest.mark.parametrize("source", ["rrsa", "ecs_ram_role", "profile", "uri"])
-def test_a_source_outside_the_connection_needs_no_pair(connection, source):
+def test_a_source_outside_the_connection_needs_no_pair(connection: Any, source: Any) -> None:
     settings = parse_connection(connection(login=None, password=None, credential_source=source))
     assert settings.credential_source == source
 
 
-def test_no_pair_at_all_means_the_default_chain(connection):
+def test_no_pair_at_all_means_the_default_chain(connection: Any) -> None:
     settings = parse_connection(connection(login=None, password=None))
     assert (settings.credential_source, settings.has_access_key) == ("auto", False)
 
 
-def test_arguments_override_the_connection(connection):
+def test_arguments_override_the_connection(connection: Any) -> None:
     settings = parse_connection(connection(), region_id="cn-wulanchabu", workspace_id="99")
     assert (settings.region_id, settings.workspace_id) == ("cn-wulanchabu", "99")
 
 
-def test_a_regional_endpoint_tells_the_region(connection):
+def test_a_regional_endpoint_tells_the_region(connection: Any) -> None:
     settings = parse_connection(connection(host="pai-dlc-vpc.cn-beijing.aliyuncs.com", region_id=None))
     assert settings.region_id == "cn-beijing"
 
 
-def test_empty_form_fields_are_absent_fields(connection):
+def test_empty_form_fields_are_absent_fields(connection: Any) -> None:
     fields = {"protocol": "", "network": None, "connect_timeout": "", "console_base_url": " ", "namespace": ""}
     settings = parse_connection(connection(**fields))
     assert settings.protocol == "https"
@@ -119,11 +123,11 @@ def test_empty_form_fields_are_absent_fields(connection):
     assert settings.console_base_url == DEFAULT_CONSOLE_BASE_URL
 
 
-def test_misspelt_extras_are_remembered_for_the_test_button(connection):
+def test_misspelt_extras_are_remembered_for_the_test_button(connection: Any) -> None:
     assert parse_connection(connection(regionid="x", name_space="y")).unknown_extras == ("name_space", "regionid")
 
 
-def test_the_repr_shows_no_secret(connection):
+def test_the_repr_shows_no_secret(connection: Any) -> None:
     settings = parse_connection(
         connection(
             security_token="planted-token",
@@ -150,12 +154,12 @@ def test_the_repr_shows_no_secret(connection):
         ("localhost.example.com:80", False),
     ],
 )
-def test_loopback(endpoint, expected):
+def test_loopback(endpoint: Any, expected: Any) -> None:
     assert is_loopback(endpoint) is expected
 
 
 @given(st.text(max_size=40))
-def test_any_host_is_either_understood_or_refused_with_our_own_error(host):
+def test_any_host_is_either_understood_or_refused_with_our_own_error(host: Any) -> None:
     connection = Connection(
         conn_id="c", conn_type="pai_dlc", host=host, login="i", password="s", extra='{"region_id": "r"}'
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from typing import Any
 
 import pytest
 
@@ -19,7 +20,7 @@ ONCE = RetryRules(attempts=1)
 HTML = b"<html><body>502 Bad Gateway</body></html>"
 
 
-def failure_of(hook, answer=None, **values) -> PaiDlcError:
+def failure_of(hook: Any, **values: Any) -> PaiDlcError:
     with pytest.raises(PaiDlcError) as raised:
         hook(retry_rules=ONCE, **values).get_job("dlc1")
     return raised.value
@@ -52,8 +53,8 @@ def failure_of(hook, answer=None, **values) -> PaiDlcError:
         (504, "GatewayTimeout", PaiDlcUnavailable),
     ],
 )
-def test_status_and_code_decide_the_type(hook, dlc, answer, status, code, expected):
-    dlc.script(answer(status, {"Code": code, "Message": "told by DLC", "RequestId": "REQ-1"}))
+def test_status_and_code_decide_the_type(hook: Any, dlc: Any, status: Any, code: Any, expected: Any) -> None:
+    dlc.script(dlc.answer(status, {"Code": code, "Message": "told by DLC", "RequestId": "REQ-1"}))
     error = failure_of(hook)
     assert type(error) is expected
     assert (error.status_code, error.code, error.request_id) == (status, code, "REQ-1")
@@ -68,15 +69,20 @@ def test_status_and_code_decide_the_type(hook, dlc, answer, status, code, expect
         (503, "ServiceUnavailable", PaiDlcUnavailable),
     ],
 )
-def test_the_retry_header_is_milliseconds_and_comes_out_as_seconds(hook, dlc, answer, status, code, expected):
-    dlc.script(answer(status, {"Code": code}, {"x-acs-retry-after": "2500"}))
+def test_the_retry_header_is_milliseconds_and_comes_out_as_seconds(
+    hook: Any, dlc: Any, status: Any, code: Any, expected: Any
+) -> None:
+    dlc.script(dlc.answer(status, {"Code": code}, {"x-acs-retry-after": "2500"}))
     error = failure_of(hook)
     assert type(error) is expected
     assert error.retry_after == 2.5
 
 
-def test_a_message_names_operation_endpoint_region_connection_code_and_request_id(hook, dlc, answer):
-    dlc.script(answer(403, {"Code": "Forbidden.RAM", "Message": "No permission", "RequestId": "REQ-1"}))
+def test_a_message_names_operation_endpoint_region_connection_code_and_request_id(
+    hook: Any,
+    dlc: Any,
+) -> None:
+    dlc.script(dlc.answer(403, {"Code": "Forbidden.RAM", "Message": "No permission", "RequestId": "REQ-1"}))
     message = str(failure_of(hook))
     for part in ("GetJob", f"127.0.0.1:{dlc.port}", "cn-hangzhou", "'pai_test'", "403", "Forbidden.RAM"):
         assert part in message
@@ -93,8 +99,8 @@ def test_a_message_names_operation_endpoint_region_connection_code_and_request_i
         ("InvalidTimeStamp.Expired", "clock"),
     ],
 )
-def test_what_to_do_next_is_said_where_it_is_known(hook, dlc, answer, code, hint):
-    dlc.script(answer(400, {"Code": code, "Message": "m"}))
+def test_what_to_do_next_is_said_where_it_is_known(hook: Any, dlc: Any, code: Any, hint: Any) -> None:
+    dlc.script(dlc.answer(400, {"Code": code, "Message": "m"}))
     assert hint in str(failure_of(hook))
 
 
@@ -107,15 +113,15 @@ def test_what_to_do_next_is_said_where_it_is_known(hook, dlc, answer, code, hint
         pytest.param({"Code": 7, "Message": ["a"], "RequestId": 8}, id="other types"),
     ],
 )
-def test_an_error_body_may_lack_anything(hook, dlc, answer, body):
-    dlc.script(answer(400, body))
+def test_an_error_body_may_lack_anything(hook: Any, dlc: Any, body: Any) -> None:
+    dlc.script(dlc.answer(400, body))
     error = failure_of(hook)
     assert type(error) is PaiDlcRefused
     assert "None" not in f"{error.code}{error.request_id}"
 
 
-def test_an_endless_message_is_cut(hook, dlc, answer):
-    dlc.script(answer(400, {"Code": "InvalidParameter", "Message": "m" * 5_000}))
+def test_an_endless_message_is_cut(hook: Any, dlc: Any) -> None:
+    dlc.script(dlc.answer(400, {"Code": "InvalidParameter", "Message": "m" * 5_000}))
     assert len(str(failure_of(hook))) < 800
 
 
@@ -132,9 +138,11 @@ def test_an_endless_message_is_cut(hook, dlc, answer):
         pytest.param(b"\xff\xfe\x00", id="bytes"),
     ],
 )
-def test_an_answer_that_is_no_json_object_is_ambiguous_whatever_its_status(hook, dlc, answer, status, body):
+def test_an_answer_that_is_no_json_object_is_ambiguous_whatever_its_status(
+    hook: Any, dlc: Any, status: Any, body: Any
+) -> None:
     """The SDK loses the status of such answers, so not even a 4xx can be believed."""
-    dlc.script(answer(status, body.encode() if isinstance(body, str) else body))
+    dlc.script(dlc.answer(status, body.encode() if isinstance(body, str) else body))
     error = failure_of(hook)
     assert type(error) is PaiDlcUnavailable
     assert error.ambiguous
@@ -148,15 +156,15 @@ def test_an_answer_that_is_no_json_object_is_ambiguous_whatever_its_status(hook,
         pytest.param({"silent": True}, id="no answer in time"),
     ],
 )
-def test_a_connection_that_breaks_after_sending_is_ambiguous(hook, dlc, answer, broken):
-    dlc.script(answer(**broken))
+def test_a_connection_that_breaks_after_sending_is_ambiguous(hook: Any, dlc: Any, broken: Any) -> None:
+    dlc.script(dlc.answer(**broken))
     error = failure_of(hook, read_timeout=200)
     assert type(error) is PaiDlcUnavailable
     assert error.ambiguous
     assert "no usable answer came back" in str(error)
 
 
-def test_a_connection_that_was_never_made_is_a_definite_no(hook):
+def test_a_connection_that_was_never_made_is_a_definite_no(hook: Any) -> None:
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))  # bound, not listening: refuses
         error = failure_of(hook, port=held.getsockname()[1])
@@ -165,7 +173,7 @@ def test_a_connection_that_was_never_made_is_a_definite_no(hook):
     assert "no connection was made (ConnectionRefusedError)" in str(error)
 
 
-def test_a_proxy_that_cannot_be_reached_is_a_definite_no(hook):
+def test_a_proxy_that_cannot_be_reached_is_a_definite_no(hook: Any) -> None:
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
         error = failure_of(hook, http_proxy=f"http://user:planted-p@127.0.0.1:{held.getsockname()[1]}")
@@ -173,7 +181,9 @@ def test_a_proxy_that_cannot_be_reached_is_a_definite_no(hook):
     assert "planted-p" not in str(error)
 
 
-def test_a_proxy_of_the_environment_is_named_because_no_proxy_is_not_obeyed(hook, monkeypatch):
+def test_a_proxy_of_the_environment_is_named_because_no_proxy_is_not_obeyed(
+    hook: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
         monkeypatch.setenv("HTTP_PROXY", f"http://user:planted-p@127.0.0.1:{held.getsockname()[1]}")
@@ -183,11 +193,11 @@ def test_a_proxy_of_the_environment_is_named_because_no_proxy_is_not_obeyed(hook
     assert "planted-p" not in message
 
 
-def test_https_to_a_plain_port_fails_as_unavailable(hook):
+def test_https_to_a_plain_port_fails_as_unavailable(hook: Any) -> None:
     assert type(failure_of(hook, protocol="https")) is PaiDlcUnavailable
 
 
-def test_a_body_that_cannot_be_sent_is_told_apart_from_dlc_being_away(hook, dlc):
+def test_a_body_that_cannot_be_sent_is_told_apart_from_dlc_being_away(hook: Any, dlc: Any) -> None:
     with pytest.raises(PaiDlcError, match="could not be prepared") as raised:
         hook().create_job({"DisplayName": object()})
     assert type(raised.value) is PaiDlcError

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
 
 import pytest
 from airflow.sdk import Connection
@@ -54,7 +56,7 @@ def emulator(running: DlcEmulator) -> DlcEmulator:
 
 
 @pytest.fixture
-def on_emulator(emulator, clock):
+def on_emulator(emulator: Any, clock: Any) -> Any:
     def make(conn_id: str = "emulated", **extras: str) -> PaiDlcHook:
         clock.time = datetime.fromtimestamp(emulator.control.now(), UTC)
         connection = Connection.from_uri(emulator.connection_uri(**extras), conn_id=conn_id)
@@ -64,17 +66,17 @@ def on_emulator(emulator, clock):
 
 
 @pytest.fixture
-def client(on_emulator) -> PaiDlcHook:
+def client(on_emulator: Any) -> PaiDlcHook:
     return on_emulator()
 
 
-def test_the_emulators_connection_passes_the_test_button(client, emulator):
+def test_the_emulators_connection_passes_the_test_button(client: Any, emulator: Any) -> None:
     ok, told = client.test_connection()
     assert ok, told
     assert emulator.endpoint in told
 
 
-def test_a_wrong_secret_is_refused_and_the_field_named(client, emulator):
+def test_a_wrong_secret_is_refused_and_the_field_named(emulator: Any) -> None:
     wrong = Connection.from_uri(emulator.connection_uri(), conn_id="wrong")
     wrong.password = "not-the-secret"
     ok, told = PaiDlcHook.from_connection(wrong).test_connection()
@@ -82,7 +84,7 @@ def test_a_wrong_secret_is_refused_and_the_field_named(client, emulator):
     assert "AccessKey Secret" in told
 
 
-def test_a_job_from_submission_to_success(client, emulator):
+def test_a_job_from_submission_to_success(client: Any, emulator: Any) -> None:
     emulator.control.plan(JobPlan(run_seconds=60, logs=("epoch 1", "epoch 2")))
     job_id = client.create_job(body("lifecycle"))
     emulator.control.advance(3_600)
@@ -95,13 +97,13 @@ def test_a_job_from_submission_to_success(client, emulator):
     assert len(client.get_job_events(job_id, max_events=1)) == 1
 
 
-def test_a_job_nobody_knows_is_not_found(client):
+def test_a_job_nobody_knows_is_not_found(client: Any) -> None:
     for call in (client.get_job, client.stop_job, client.delete_job, client.get_job_events):
         with pytest.raises(PaiDlcNotFound):
             call("dlc000000000000")
 
 
-def test_a_running_job_is_stopped_and_a_second_stop_is_no_error(client, emulator):
+def test_a_running_job_is_stopped_and_a_second_stop_is_no_error(client: Any, emulator: Any) -> None:
     emulator.control.plan(JobPlan(run_seconds=None))
     job_id = client.create_job(body("stopping"))
     emulator.control.advance(3_600)
@@ -111,7 +113,7 @@ def test_a_running_job_is_stopped_and_a_second_stop_is_no_error(client, emulator
     assert client.stop_job(job_id) is False
 
 
-def test_a_stop_whose_answer_was_lost_is_still_accepted(client, emulator):
+def test_a_stop_whose_answer_was_lost_is_still_accepted(client: Any, emulator: Any) -> None:
     emulator.control.plan(JobPlan(run_seconds=None))
     job_id = client.create_job(body("lost-stop"))
     emulator.control.advance(3_600)
@@ -120,7 +122,7 @@ def test_a_stop_whose_answer_was_lost_is_still_accepted(client, emulator):
     assert client.get_job(job_id)["Status"] == "Stopping"
 
 
-def test_only_a_job_that_is_over_can_be_deleted(client, emulator):
+def test_only_a_job_that_is_over_can_be_deleted(client: Any, emulator: Any) -> None:
     emulator.control.plan(JobPlan(run_seconds=None))
     job_id = client.create_job(body("deleting"))
     with pytest.raises(PaiDlcRefused):
@@ -131,19 +133,19 @@ def test_only_a_job_that_is_over_can_be_deleted(client, emulator):
     assert job_id not in [job["JobId"] for job in client.list_jobs(job_ids=[job_id])]
 
 
-def test_a_refused_request_tells_what_dlc_said(client):
+def test_a_refused_request_tells_what_dlc_said(client: Any) -> None:
     with pytest.raises(PaiDlcRefused, match="DisplayName") as raised:
         client.create_job(body("not a name"))
     assert raised.value.status_code == 400
     assert raised.value.request_id
 
 
-def test_jobs_are_found_by_tag_name_id_and_status(client, emulator):
+def test_jobs_are_found_by_tag_name_id_and_status(client: Any, emulator: Any) -> None:
     emulator.control.plan(JobPlan(run_seconds=None), times=None)
     ours = client.create_job(body("find-ours", owner="a b/ü"))
     other = client.create_job(body("find-other", owner="c"))
 
-    def found(**filters) -> list[str]:
+    def found(**filters: Any) -> list[str]:
         return [job["JobId"] for job in client.list_jobs(**filters)]
 
     assert found(tags={"owner": "a b/ü"}) == [ours]
@@ -155,7 +157,7 @@ def test_jobs_are_found_by_tag_name_id_and_status(client, emulator):
     assert ours not in found(workspace_id="99")
 
 
-def test_a_listing_is_complete_beyond_one_page(client, emulator):
+def test_a_listing_is_complete_beyond_one_page(client: Any, emulator: Any) -> None:
     emulator.control.plan(JobPlan(run_seconds=None), times=None)
     created = [client.create_job(body("many", batch="complete")) for _ in range(205)]
     found = [job["JobId"] for job in client.list_jobs(tags={"batch": "complete"})]
@@ -163,7 +165,7 @@ def test_a_listing_is_complete_beyond_one_page(client, emulator):
     assert {job["JobId"] for job in client.list_jobs(job_ids=created)} == set(created)
 
 
-def test_a_job_older_than_dlcs_seven_days_is_still_found(on_emulator, emulator):
+def test_a_job_older_than_dlcs_seven_days_is_still_found(on_emulator: Any, emulator: Any) -> None:
     emulator.control.plan(JobPlan(run_seconds=None))
     job_id = on_emulator().create_job(body("old", age="old"))
     emulator.control.advance(timedelta(days=20).total_seconds())
@@ -173,7 +175,7 @@ def test_a_job_older_than_dlcs_seven_days_is_still_found(on_emulator, emulator):
     assert later.list_jobs(tags={"age": "old"}, start_time=recent) == []
 
 
-def test_jobs_of_another_identity_show_only_if_asked_for(client, emulator):
+def test_jobs_of_another_identity_show_only_if_asked_for(client: Any, emulator: Any) -> None:
     other = emulator.control.add_identity()
     stranger = Connection.from_uri(emulator.connection_uri(), conn_id="stranger")
     stranger.login, stranger.password = other["access_key_id"], other["access_key_secret"]
@@ -182,7 +184,7 @@ def test_jobs_of_another_identity_show_only_if_asked_for(client, emulator):
     assert [job["JobId"] for job in client.list_jobs(tags={"whose": "theirs"}, show_own=False)] == [job_id]
 
 
-def test_specs_tell_spot_stock_and_discount(client, emulator):
+def test_specs_tell_spot_stock_and_discount(client: Any, emulator: Any) -> None:
     emulator.control.set_price(SPEC, 0.3)
     (spec,) = client.list_ecs_specs([SPEC])
     assert spec["NonProtectSpotDiscount"] == pytest.approx(0.3)
@@ -203,7 +205,7 @@ def test_specs_tell_spot_stock_and_discount(client, emulator):
     ],
     ids=lambda fault: "-".join(map(str, fault.values())),
 )
-def test_reads_live_through_faults(client, emulator, fault):
+def test_reads_live_through_faults(client: Any, emulator: Any, fault: Any) -> None:
     job_id = client.create_job(body("faults"))
     emulator.control.fault("*", times=3, **fault)
     assert client.get_job(job_id)["JobId"] == job_id
@@ -218,7 +220,9 @@ def test_reads_live_through_faults(client, emulator, fault):
         ("lost_answer", PaiDlcUnavailable, 1),
     ],
 )
-def test_create_job_is_never_sent_twice_and_says_whether_it_may_have_worked(client, emulator, kind, error, created):
+def test_create_job_is_never_sent_twice_and_says_whether_it_may_have_worked(
+    client: Any, emulator: Any, kind: Any, error: Any, created: Any
+) -> None:
     emulator.control.fault("CreateJob", kind)
     before = emulator.control.requests().get("CreateJob", 0)
     with pytest.raises(error) as raised:
@@ -228,7 +232,7 @@ def test_create_job_is_never_sent_twice_and_says_whether_it_may_have_worked(clie
     assert getattr(raised.value, "ambiguous", False) is (error is PaiDlcUnavailable)
 
 
-def test_raw_fields_that_the_vendors_models_drop_are_kept(client, emulator):
+def test_raw_fields_that_the_vendors_models_drop_are_kept(client: Any, emulator: Any) -> None:
     emulator.control.plan(JobPlan(run_seconds=5, exit_code=137))
     job_id = client.create_job(body("exit-code"))
     emulator.control.advance(3_600)
@@ -236,7 +240,7 @@ def test_raw_fields_that_the_vendors_models_drop_are_kept(client, emulator):
     assert [pod["StatusDetail"]["ExitCode"] for pod in pods] == [137]
 
 
-def test_https_is_trusted_only_with_its_certificate(monkeypatch, connection):
+def test_https_is_trusted_only_with_its_certificate(monkeypatch: pytest.MonkeyPatch) -> None:
     with DlcEmulator(tls=True, clock="manual") as emulator:
         given = Connection.from_uri(emulator.connection_uri(), conn_id="tls")
         with pytest.raises(PaiDlcUnavailable, match="SSLCertVerificationError") as raised:
@@ -265,7 +269,9 @@ print(hook.test_connection())
     [(None, "(True, "), ("", "accessKeySecret cannot be empty")],
     ids=["a key", "nothing anywhere"],
 )
-def test_credentials_come_from_the_environment_where_the_connection_has_none(emulator, tmp_path, secret, expected):
+def test_credentials_come_from_the_environment_where_the_connection_has_none(
+    emulator: Any, tmp_path: Path, secret: Any, expected: Any
+) -> None:
     """In a process of its own: the SDK reads these variables when it is imported."""
     uri = emulator.connection_uri().replace(f"{emulator.access_key_id}:{emulator.access_key_secret}@", "")
     variables = {

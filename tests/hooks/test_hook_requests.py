@@ -1,9 +1,10 @@
-"""What the hook sends, how often, and what it makes of odd answers. The service itself is in `test_hook_on_emulator`."""
+"""What the hook sends, how often, and what it makes of odd answers; a whole service is in `test_hook_on_emulator`."""
 
 from __future__ import annotations
 
 import json
 from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
 
 import pytest
 
@@ -34,36 +35,36 @@ RETRIABLE = [
 
 
 @pytest.mark.parametrize("failing", RETRIABLE)
-def test_a_read_is_repeated_until_it_is_answered(hook, dlc, answer, clock, failing):
-    dlc.script(answer(**failing), answer(**failing), answer(body={"JobId": "dlc1", "Status": "Running"}))
+def test_a_read_is_repeated_until_it_is_answered(hook: Any, dlc: Any, clock: Any, failing: Any) -> None:
+    dlc.script(dlc.answer(**failing), dlc.answer(**failing), dlc.answer(body={"JobId": "dlc1", "Status": "Running"}))
     assert hook().get_job("dlc1")["Status"] == "Running"
     assert len(dlc.seen) == 3
     assert len(clock.slept) == 2
 
 
-def test_a_read_gives_up_after_five_attempts(hook, dlc, answer):
-    dlc.script(answer(503, {"Code": "ServiceUnavailable"}))
+def test_a_read_gives_up_after_five_attempts(hook: Any, dlc: Any) -> None:
+    dlc.script(dlc.answer(503, {"Code": "ServiceUnavailable"}))
     with pytest.raises(PaiDlcUnavailable):
         hook().get_job("dlc1")
     assert len(dlc.seen) == 5
 
 
-def test_a_caller_that_polls_anyway_can_have_one_attempt(hook, dlc, answer):
-    dlc.script(answer(503, {}))
+def test_a_caller_that_polls_anyway_can_have_one_attempt(hook: Any, dlc: Any) -> None:
+    dlc.script(dlc.answer(503, {}))
     with pytest.raises(PaiDlcUnavailable):
         hook(retry_rules=RetryRules(attempts=1)).get_job("dlc1")
     assert len(dlc.seen) == 1
 
 
-def test_the_wait_dlc_asks_for_is_kept(hook, dlc, answer, clock):
-    dlc.script(answer(429, {}, {"x-acs-retry-after": "12000"}), answer(body={"JobId": "dlc1"}))
+def test_the_wait_dlc_asks_for_is_kept(hook: Any, dlc: Any, clock: Any) -> None:
+    dlc.script(dlc.answer(429, {}, {"x-acs-retry-after": "12000"}), dlc.answer(body={"JobId": "dlc1"}))
     hook().get_job("dlc1")
     assert clock.slept[0] >= 12
 
 
 @pytest.mark.parametrize("status", [400, 403, 404])
-def test_a_definite_no_is_asked_once(hook, dlc, answer, status):
-    dlc.script(answer(status, {"Code": "X"}))
+def test_a_definite_no_is_asked_once(hook: Any, dlc: Any, status: Any) -> None:
+    dlc.script(dlc.answer(status, {"Code": "X"}))
     with pytest.raises(PaiDlcRefused):
         hook().get_job("dlc1")
     assert len(dlc.seen) == 1
@@ -73,24 +74,24 @@ def test_a_definite_no_is_asked_once(hook, dlc, answer, status):
 
 
 @pytest.mark.parametrize("failing", RETRIABLE)
-def test_create_job_is_sent_exactly_once(hook, dlc, answer, failing):
-    dlc.script(answer(**failing), answer(body={"JobId": "dlc2"}))
+def test_create_job_is_sent_exactly_once(hook: Any, dlc: Any, failing: Any) -> None:
+    dlc.script(dlc.answer(**failing), dlc.answer(body={"JobId": "dlc2"}))
     with pytest.raises((PaiDlcThrottled, PaiDlcUnavailable)):
         hook().create_job({"DisplayName": "job"})
     assert len(dlc.seen) == 1
 
 
 @pytest.mark.parametrize("job_id", [None, "", 5, {}, ["dlc1"]])
-def test_an_accepted_job_without_an_id_is_ambiguous(hook, dlc, answer, job_id):
-    dlc.script(answer(body={"JobId": job_id, "RequestId": "R"}))
+def test_an_accepted_job_without_an_id_is_ambiguous(hook: Any, dlc: Any, job_id: Any) -> None:
+    dlc.script(dlc.answer(body={"JobId": job_id, "RequestId": "R"}))
     with pytest.raises(PaiDlcUnavailable, match="JobId is") as raised:
         hook().create_job({"DisplayName": "job"})
     assert raised.value.ambiguous
 
 
-def test_the_body_goes_out_as_it_is(hook, dlc, answer):
+def test_the_body_goes_out_as_it_is(hook: Any, dlc: Any) -> None:
     """Keys the vendor's models do not know would vanish in them."""
-    dlc.script(answer(body={"JobId": "dlc1"}))
+    dlc.script(dlc.answer(body={"JobId": "dlc1"}))
     body = {"DisplayName": "Übung", "WorkspaceId": "3", "BrandNewKey": {"a": [1, None, 0.4]}, "Envs": {}}
     assert hook().create_job(body) == "dlc1"
     assert json.loads(dlc.seen[0].body) == body
@@ -98,23 +99,23 @@ def test_the_body_goes_out_as_it_is(hook, dlc, answer):
 
 
 @pytest.mark.parametrize("given", [{}, {"WorkspaceId": ""}, {"WorkspaceId": None}])
-def test_the_workspace_of_the_connection_fills_a_body_that_names_none(hook, dlc, answer, given):
-    dlc.script(answer(body={"JobId": "dlc1"}))
+def test_the_workspace_of_the_connection_fills_a_body_that_names_none(hook: Any, dlc: Any, given: Any) -> None:
+    dlc.script(dlc.answer(body={"JobId": "dlc1"}))
     hook().create_job({"DisplayName": "job", **given})
     assert json.loads(dlc.seen[0].body)["WorkspaceId"] == "7"
 
 
 @pytest.mark.parametrize("failing", RETRIABLE)
-def test_delete_job_is_sent_exactly_once(hook, dlc, answer, failing):
-    dlc.script(answer(**failing))
+def test_delete_job_is_sent_exactly_once(hook: Any, dlc: Any, failing: Any) -> None:
+    dlc.script(dlc.answer(**failing))
     with pytest.raises((PaiDlcThrottled, PaiDlcUnavailable)):
         hook().delete_job("dlc1")
     assert [(seen.method, seen.path) for seen in dlc.seen] == [("DELETE", "/api/v1/jobs/dlc1")]
 
 
 @pytest.mark.parametrize("failing", RETRIABLE)
-def test_stop_job_is_repeated_because_stopping_twice_is_stopping_once(hook, dlc, answer, failing):
-    dlc.script(answer(**failing), answer(body={"JobId": "dlc1"}))
+def test_stop_job_is_repeated_because_stopping_twice_is_stopping_once(hook: Any, dlc: Any, failing: Any) -> None:
+    dlc.script(dlc.answer(**failing), dlc.answer(body={"JobId": "dlc1"}))
     assert hook().stop_job("dlc1") is True
     assert [seen.path for seen in dlc.seen] == ["/api/v1/jobs/dlc1/stop"] * 2
 
@@ -124,26 +125,28 @@ def test_stop_job_is_repeated_because_stopping_twice_is_stopping_once(hook, dlc,
     ("status", "accepted"),
     [("Succeeded", False), ("Failed", False), ("Stopped", False), ("Stopping", True)],
 )
-def test_a_refused_stop_is_settled_by_reading_the_job(hook, dlc, answer, refusal, status, accepted):
+def test_a_refused_stop_is_settled_by_reading_the_job(
+    hook: Any, dlc: Any, refusal: Any, status: Any, accepted: Any
+) -> None:
     """Stopping: an earlier StopJob whose answer was lost did it."""
     dlc.script(
-        answer(refusal, {"Code": "BadRequest", "Message": f"Job can't be stopped, because it is {status}"}),
-        answer(body={"JobId": "dlc1", "Status": status}),
+        dlc.answer(refusal, {"Code": "BadRequest", "Message": f"Job can't be stopped, because it is {status}"}),
+        dlc.answer(body={"JobId": "dlc1", "Status": status}),
     )
     assert hook().stop_job("dlc1") is accepted
     assert [seen.method for seen in dlc.seen] == ["POST", "GET"]
 
 
 @pytest.mark.parametrize("status", ["Running", "SucceededReserving", "SomethingNew", None])
-def test_a_refused_stop_of_a_live_job_is_an_error(hook, dlc, answer, status):
-    dlc.script(answer(400, {"Code": "BadRequest", "Message": "no"}), answer(body={"Status": status}))
+def test_a_refused_stop_of_a_live_job_is_an_error(hook: Any, dlc: Any, status: Any) -> None:
+    dlc.script(dlc.answer(400, {"Code": "BadRequest", "Message": "no"}), dlc.answer(body={"Status": status}))
     with pytest.raises(PaiDlcRefused, match="BadRequest"):
         hook().stop_job("dlc1")
 
 
 @pytest.mark.parametrize(("status", "expected"), [(404, PaiDlcNotFound), (403, PaiDlcRefused)])
-def test_other_refusals_of_a_stop_come_out_as_they_are(hook, dlc, answer, status, expected):
-    dlc.script(answer(status, {"Code": ""}))
+def test_other_refusals_of_a_stop_come_out_as_they_are(hook: Any, dlc: Any, status: Any, expected: Any) -> None:
+    dlc.script(dlc.answer(status, {"Code": ""}))
     with pytest.raises(expected):
         hook().stop_job("dlc1")
     assert len(dlc.seen) == 1
@@ -152,17 +155,17 @@ def test_other_refusals_of_a_stop_come_out_as_they_are(hook, dlc, answer, status
 # --- listings --------------------------------------------------------------------------------------
 
 
-def test_a_listing_always_says_how_far_it_looks_back(hook, dlc, answer):
+def test_a_listing_always_says_how_far_it_looks_back(hook: Any, dlc: Any) -> None:
     """DLC hides jobs older than 7 days from a listing that does not."""
-    dlc.script(answer(body={"Jobs": [], "TotalCount": 0}))
+    dlc.script(dlc.answer(body={"Jobs": [], "TotalCount": 0}))
     client = hook()
     client.list_jobs()
     client.list_jobs(start_time=MOMENT)
     assert [seen.query["StartTime"] for seen in dlc.seen] == ["2026-04-04T12:00:00Z", "2026-05-01T00:30:00Z"]
 
 
-def test_filters_travel_in_dlcs_names(hook, dlc, answer):
-    dlc.script(answer(body={"Jobs": []}))
+def test_filters_travel_in_dlcs_names(hook: Any, dlc: Any) -> None:
+    dlc.script(dlc.answer(body={"Jobs": []}))
     hook().list_jobs(
         tags={"airflow-ti": "ab", "ü": "x y"},
         show_own=False,
@@ -187,29 +190,31 @@ def test_filters_travel_in_dlcs_names(hook, dlc, answer):
     }
 
 
-def test_many_ids_are_asked_for_a_hundred_at_a_time(hook, dlc, answer):
-    dlc.script(answer(body={"Jobs": []}))
+def test_many_ids_are_asked_for_a_hundred_at_a_time(hook: Any, dlc: Any) -> None:
+    dlc.script(dlc.answer(body={"Jobs": []}))
     hook().list_jobs(job_ids=[f"dlc{n}" for n in range(250)])
     assert [len(seen.query["JobIds"].split(",")) for seen in dlc.seen] == [100, 100, 50]
 
 
-def test_no_ids_is_no_request(hook, dlc):
+def test_no_ids_is_no_request(hook: Any, dlc: Any) -> None:
     assert hook().list_jobs(job_ids=[]) == []
     assert dlc.seen == []
 
 
-def test_ids_refused_as_too_long_are_split(hook, dlc, answer):
+def test_ids_refused_as_too_long_are_split(hook: Any, dlc: Any) -> None:
     dlc.script(
-        answer(414, {"Code": "URITooLong"}),
-        answer(body={"Jobs": [{"JobId": "a"}]}),
-        answer(body={"Jobs": [{"JobId": "b"}]}),
+        dlc.answer(414, {"Code": "URITooLong"}),
+        dlc.answer(body={"Jobs": [{"JobId": "a"}]}),
+        dlc.answer(body={"Jobs": [{"JobId": "b"}]}),
     )
     assert [job["JobId"] for job in hook().list_jobs(job_ids=["a", "b"])] == ["a", "b"]
 
 
-def test_jobs_of_others_are_left_out_where_the_caller_may_not_see_them(hook, dlc, answer, capsys):
-    forbidden = answer(403, {"Code": "Forbidden", "Message": "no"})
-    own = answer(body={"Jobs": [{"JobId": "mine"}]})
+def test_jobs_of_others_are_left_out_where_the_caller_may_not_see_them(
+    hook: Any, dlc: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    forbidden = dlc.answer(403, {"Code": "Forbidden", "Message": "no"})
+    own = dlc.answer(body={"Jobs": [{"JobId": "mine"}]})
     dlc.script(forbidden, own, forbidden, own)
     client = hook(workspace_id="show-own-test")
     for _ in range(2):
@@ -219,37 +224,37 @@ def test_jobs_of_others_are_left_out_where_the_caller_may_not_see_them(hook, dlc
 
 
 @pytest.mark.parametrize("show_own", [None, True])
-def test_a_refusal_that_is_not_about_others_stays_a_refusal(hook, dlc, answer, show_own):
-    dlc.script(answer(403, {"Code": "Forbidden"}))
+def test_a_refusal_that_is_not_about_others_stays_a_refusal(hook: Any, dlc: Any, show_own: Any) -> None:
+    dlc.script(dlc.answer(403, {"Code": "Forbidden"}))
     with pytest.raises(PaiDlcRefused):
         hook().list_jobs(show_own=show_own)
     assert len(dlc.seen) == 1
 
 
-def test_a_listing_that_is_cut_says_so(hook, dlc, answer, capsys):
-    dlc.script(answer(body={"Jobs": [{"JobId": f"dlc{n}"} for n in range(100)], "TotalCount": 999}))
+def test_a_listing_that_is_cut_says_so(hook: Any, dlc: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    dlc.script(dlc.answer(body={"Jobs": [{"JobId": f"dlc{n}"} for n in range(100)], "TotalCount": 999}))
     assert len(hook().list_jobs(max_pages=2)) == 100
     assert "more than 2 pages" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("jobs", [{}, "text", 5, True])
-def test_a_listing_without_a_list_is_no_answer(hook, dlc, answer, jobs):
-    dlc.script(answer(body={"Jobs": jobs}))
+def test_a_listing_without_a_list_is_no_answer(hook: Any, dlc: Any, jobs: Any) -> None:
+    dlc.script(dlc.answer(body={"Jobs": jobs}))
     with pytest.raises(PaiDlcUnavailable, match="Jobs is a JSON"):
         hook(retry_rules=RetryRules(attempts=1)).list_jobs()
 
 
 @pytest.mark.parametrize("body", [{"Jobs": None}, {}], ids=["null", "absent"])
-def test_no_jobs_may_be_null_or_absent(hook, dlc, answer, body):
-    dlc.script(answer(body=body))
+def test_no_jobs_may_be_null_or_absent(hook: Any, dlc: Any, body: Any) -> None:
+    dlc.script(dlc.answer(body=body))
     assert hook().list_jobs() == []
 
 
 # --- paths, logs, events, specs ------------------------------------------------------------------------
 
 
-def test_ids_are_encoded_in_the_path(hook, dlc, answer):
-    dlc.script(answer(body={"Logs": ["a"]}))
+def test_ids_are_encoded_in_the_path(hook: Any, dlc: Any) -> None:
+    dlc.script(dlc.answer(body={"Logs": ["a"]}))
     hook().get_pod_logs("dlc/1 ü", "pod?x=1", max_lines=5, start_time=MOMENT, pod_uid="u")
     assert dlc.seen[0].path == "/api/v1/jobs/dlc%2F1%20%C3%BC/pods/pod%3Fx%3D1/logs"
     assert dlc.seen[0].query == {"MaxLines": "5", "StartTime": "2026-05-01T00:30:00Z", "PodUid": "u"}
@@ -268,30 +273,36 @@ def test_ids_are_encoded_in_the_path(hook, dlc, answer):
     ],
     ids=["get", "stop", "delete", "events", "pod logs", "pod events"],
 )
-def test_an_empty_id_is_refused_before_it_becomes_another_operation(hook, dlc, call, empty):
+def test_an_empty_id_is_refused_before_it_becomes_another_operation(hook: Any, dlc: Any, call: Any, empty: Any) -> None:
     with pytest.raises(PaiDlcRefused, match="was not sent: it needs ids"):
         call(hook(), empty)
     assert dlc.seen == []
 
 
-@pytest.mark.parametrize(
-    ("call", "key", "query"),
-    [
-        (lambda hook: hook.get_job_events("dlc1", max_events=9), "Events", {"MaxEventsNum": "9"}),
-        (lambda hook: hook.get_pod_events("dlc1", "pod", pod_uid="u"), "Events", {"PodUid": "u"}),
-        (lambda hook: hook.get_pod_logs("dlc1", "pod"), "Logs", {}),
-    ],
-    ids=["job events", "pod events", "pod logs"],
-)
-@pytest.mark.parametrize(("sent", "expected"), [(["a", 5], ["a", "5"]), ([], []), (None, [])])
-def test_lines_come_out_as_text(hook, dlc, answer, call, key, query, sent, expected):
-    dlc.script(answer(body={key: sent}))
-    assert call(hook()) == expected
+LINES = [
+    pytest.param(lambda hook: hook.get_job_events("dlc1", max_events=9), {"MaxEventsNum": "9"}, id="job events"),
+    pytest.param(lambda hook: hook.get_pod_events("dlc1", "pod", pod_uid="u"), {"PodUid": "u"}, id="pod events"),
+    pytest.param(lambda hook: hook.get_pod_logs("dlc1", "pod"), {}, id="pod logs"),
+]
+
+
+@pytest.mark.parametrize(("call", "query"), LINES)
+def test_lines_come_out_as_text(hook: Any, dlc: Any, call: Any, query: Any) -> None:
+    dlc.script(dlc.answer(body={"Events": ["a", 5], "Logs": ["a", 5]}))
+    assert call(hook()) == ["a", "5"]
     assert dlc.seen[0].query == query
 
 
-def test_specs_are_read_without_sorting_which_dlc_refuses(hook, dlc, answer):
-    dlc.script(answer(body={"EcsSpecs": [{"InstanceType": "ecs.a"}], "TotalCount": 1}))
+@pytest.mark.parametrize("none", [{}, {"Events": None, "Logs": None}, {"Events": [], "Logs": []}], ids=str)
+@pytest.mark.parametrize(("call", "query"), LINES)
+def test_no_lines_may_be_null_or_absent(hook: Any, dlc: Any, call: Any, query: Any, none: Any) -> None:
+    dlc.script(dlc.answer(body=none))
+    assert call(hook()) == []
+    assert dlc.seen[0].query == query
+
+
+def test_specs_are_read_without_sorting_which_dlc_refuses(hook: Any, dlc: Any) -> None:
+    dlc.script(dlc.answer(body={"EcsSpecs": [{"InstanceType": "ecs.a"}], "TotalCount": 1}))
     specs = hook().list_ecs_specs(["ecs.a", "ecs.b"], accelerator_type="GPU", resource_type="ECS")
     assert specs == [{"InstanceType": "ecs.a"}]
     assert dlc.seen[0].query == {
@@ -306,7 +317,7 @@ def test_specs_are_read_without_sorting_which_dlc_refuses(hook, dlc, answer):
 # --- properties and the test button -------------------------------------------------------------------
 
 
-def test_properties_come_from_the_connection(connection):
+def test_properties_come_from_the_connection(connection: Any) -> None:
     client = PaiDlcHook.from_connection(connection(namespace="prod", console_base_url="https://c.example.com"))
     assert (client.region_id, client.workspace_id) == ("cn-hangzhou", "7")
     assert (client.namespace, client.console_base_url) == ("prod", "https://c.example.com")
@@ -320,17 +331,17 @@ def test_properties_come_from_the_connection(connection):
         ("cn-hangzhou", "public", "pai-dlc.cn-hangzhou.aliyuncs.com"),
     ],
 )
-def test_without_an_endpoint_the_sdk_knows_it(connection, region, network, endpoint):
+def test_without_an_endpoint_the_sdk_knows_it(connection: Any, region: Any, network: Any, endpoint: Any) -> None:
     assert PaiDlcHook.from_connection(connection(region_id=region, network=network)).endpoint == endpoint
 
 
-def test_arguments_win_over_the_connection(connection):
+def test_arguments_win_over_the_connection(connection: Any) -> None:
     client = PaiDlcHook.from_connection(connection(), region_id="cn-shanghai", workspace_id="1")
     assert (client.region_id, client.workspace_id) == ("cn-shanghai", "1")
     assert client.endpoint == "pai-dlc.cn-shanghai.aliyuncs.com"
 
 
-def test_nothing_happens_in_the_constructor():
+def test_nothing_happens_in_the_constructor() -> None:
     """No such connection exists, and only the first use says so."""
     client = PaiDlcHook("no_such_connection")
     ok, told = client.test_connection()
@@ -338,13 +349,13 @@ def test_nothing_happens_in_the_constructor():
     assert "no_such_connection" in told
 
 
-def test_a_connection_is_looked_up_by_id(connection, monkeypatch):
+def test_a_connection_is_looked_up_by_id(connection: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_PAI_LOOKED_UP", connection(region_id="cn-beijing").as_json())
     assert PaiDlcHook("pai_looked_up", workspace_id="2").region_id == "cn-beijing"
 
 
-def test_the_test_button_says_what_it_used(hook, dlc, answer):
-    dlc.script(answer(body={"Jobs": []}))
+def test_the_test_button_says_what_it_used(hook: Any, dlc: Any) -> None:
+    dlc.script(dlc.answer(body={"Jobs": []}))
     ok, told = hook(regionid="typo").test_connection()
     assert ok
     for part in (f"http://127.0.0.1:{dlc.port}", "region cn-hangzhou", "workspace 7", "AccessKey", "regionid"):
@@ -361,27 +372,27 @@ def test_the_test_button_says_what_it_used(hook, dlc, answer):
         ({"hang_up": True}, "no usable answer"),
     ],
 )
-def test_the_test_button_tells_what_failed_after_one_request(hook, dlc, answer, failing, told):
-    dlc.script(answer(**failing))
+def test_the_test_button_tells_what_failed_after_one_request(hook: Any, dlc: Any, failing: Any, told: Any) -> None:
+    dlc.script(dlc.answer(**failing))
     ok, message = hook().test_connection()
     assert not ok
     assert told in message
     assert len(dlc.seen) == 1
 
 
-def test_get_conn_is_the_sdks_own_client(hook, dlc, answer):
+def test_get_conn_is_the_sdks_own_client(hook: Any, dlc: Any) -> None:
     from alibabacloud_pai_dlc20201203.models import GetJobRequest
 
-    dlc.script(answer(body={"JobId": "dlc1", "Status": "Running"}))
+    dlc.script(dlc.answer(body={"JobId": "dlc1", "Status": "Running"}))
     assert hook().get_conn().get_job("dlc1", GetJobRequest()).body.status == "Running"
 
 
-def test_requests_name_this_provider(hook, dlc):
+def test_requests_name_this_provider(hook: Any, dlc: Any) -> None:
     hook().get_job("dlc1")
     assert "airflow-provider-pai-spot/" in dlc.seen[0].headers["user-agent"]
 
 
-def test_timestamps_are_utc(hook, dlc, answer):
-    dlc.script(answer(body={"Jobs": []}))
+def test_timestamps_are_utc(hook: Any, dlc: Any) -> None:
+    dlc.script(dlc.answer(body={"Jobs": []}))
     hook().list_jobs(start_time=datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC))
     assert dlc.seen[0].query["StartTime"] == "2026-01-02T03:04:05Z"

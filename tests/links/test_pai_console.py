@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
@@ -20,7 +21,7 @@ from airflow_provider_pai_spot.links.pai_console import (
 URL = "https://pai.console.aliyun.com/?regionId=cn-hangzhou&workspaceId=7#/dlc/jobs/dlc1/overview"
 
 
-def test_the_page_of_a_job():
+def test_the_page_of_a_job() -> None:
     assert job_console_url("", "cn-hangzhou", "7", "dlc1") == URL
 
 
@@ -36,12 +37,12 @@ def test_the_page_of_a_job():
         ("", DEFAULT_BASE_URL),
     ],
 )
-def test_only_an_https_console_is_linked_to(base, expected):
+def test_only_an_https_console_is_linked_to(base: Any, expected: Any) -> None:
     assert job_console_url(base, "r", "w", "j").startswith(f"{expected}/?regionId=")
 
 
 @given(st.text(), st.text(), st.text())
-def test_values_stay_where_they_belong(region, workspace, job):
+def test_values_stay_where_they_belong(region: Any, workspace: Any, job: Any) -> None:
     parts = urlsplit(job_console_url("", region, workspace, job))
     query = parse_qs(parts.query, keep_blank_values=True)
     assert (query["regionId"], query["workspaceId"]) == ([region], [workspace])
@@ -49,7 +50,7 @@ def test_values_stay_where_they_belong(region, workspace, job):
     assert parts.hostname == "pai.console.aliyun.com"
 
 
-def test_airflow_finds_the_link_where_the_operator_pushes_it():
+def test_airflow_finds_the_link_where_the_operator_pushes_it() -> None:
     assert PaiJobLink().xcom_key == JOB_CONSOLE_KEY == "job_console"
 
 
@@ -60,6 +61,7 @@ class Stored:
         self.value = value
 
     def __call__(self, *, ti_key: object, key: str) -> object:
+        assert ti_key is not None
         assert key == JOB_CONSOLE_KEY
         if isinstance(self.value, Exception):
             raise self.value
@@ -81,10 +83,10 @@ class Stored:
         pytest.param(RuntimeError("no supervisor"), "", id="Airflow does not answer"),
     ],
 )
-def test_get_link_returns_the_pushed_url_or_nothing(monkeypatch, pushed, link):
+def test_get_link_returns_the_pushed_url_or_nothing(monkeypatch: pytest.MonkeyPatch, pushed: Any, link: Any) -> None:
     monkeypatch.setattr(XCom, "get_value", Stored(pushed))
     assert PaiJobLink().get_link(SimpleNamespace(), ti_key=SimpleNamespace()) == link
 
 
-def test_outside_a_task_there_is_no_link():
+def test_outside_a_task_there_is_no_link() -> None:
     assert PaiJobLink().get_link(SimpleNamespace(), ti_key=SimpleNamespace()) == ""
