@@ -31,7 +31,7 @@ class Behaviour:
     :param default: what happens unless it is switched.
     :param certainty: how sure we are that DLC does the same.
     :param source: where that comes from.
-    :param allowed: the values it can be switched to; empty if any value of the default's type will do.
+    :param allowed: the values it can be switched to; empty: any; the default alone: none is offered yet.
     """
 
     name: str
@@ -59,23 +59,25 @@ BEHAVIOURS: tuple[Behaviour, ...] = (
         _A,
         "official tooling looks for 'preempted' or 'evicted' in the message; the sentence itself is a guess",
     ),
-    Behaviour("reclaim_cleans_survivors", True, _A, "the other pods of a lost job are ended with SIGTERM too"),
+    Behaviour("reclaim_cleans_survivors", True, _A, "the other pods of a lost job are ended with SIGTERM too", (True,)),
     Behaviour("lingjun_price", "average", _D, "Lingjun bids are compared with the average price"),
     Behaviour("lingjun_average_seconds", 3600.0, _A, "the window of that average is nowhere stated"),
     Behaviour("general_price", "current", _D, "general computing bids are compared with the current price"),
     Behaviour("general_spot_bidding", False, _A, "API reference: Bidding is for Lingjun only; tooling disagrees"),
-    Behaviour("elastic_spot_specs_bid", False, _A, "units of ElasticSpotSpecs contradict SpotSpec: never outbid"),
+    Behaviour(
+        "elastic_spot_specs_bid", False, _A, "units of ElasticSpotSpecs contradict SpotSpec: never outbid", (False,)
+    ),
     # --- AIMaster --------------------------------------------------------------------------------------
     Behaviour("aimaster_default_max_restarts", 3, _D, "--max-num-of-job-restart; beyond it the job is failed"),
     Behaviour("aimaster_restarts_general_computing", False, _A, "the help pages contradict each other"),
     Behaviour("aimaster_pod_listed", True, _O, "an extra aimaster pod runs beside the job and shows in Pods[]"),
     Behaviour("restart_reason", "SpotInstancePreempted", _A, "RestartRecord[].Reason has no published values"),
     # --- ends ------------------------------------------------------------------------------------------
-    Behaviour("failure_reason_code", "JobFailed", _D, "official tooling's example; may be ''"),
+    Behaviour("failure_reason_code", "JobFailed", _A, "official tooling's example; '' is possible too"),
     Behaviour(
         "timeout_status", "Failed", _A, "JobMaxRunningTimeMinutes: no page names the status", ("Failed", "Stopped")
     ),
-    Behaviour("timeout_reason_code", "JobFailed", _A, "as above"),
+    Behaviour("timeout_reason_code", "JobFailed", _A, "JobMaxRunningTimeMinutes: no page names a code"),
     Behaviour("stop_finished_code", "BadRequest", _A, "HTTP 400 and its message are documented, the code is not"),
     Behaviour("stop_twice_accepted", True, _A, "StopJob on a Stopping job answers 200 and changes nothing"),
     Behaviour("reserving_ends", True, _A, "*Reserving becomes its terminal status after JobReservedMinutes"),
@@ -86,7 +88,7 @@ BEHAVIOURS: tuple[Behaviour, ...] = (
     Behaviour("open_history_end_time", "", _A, "EndTime of the current StatusHistory entry; None leaves it out"),
     Behaviour("single_worker_pod_role", "worker", _O, "both -worker-0 and -master-0 were seen", ("worker", "master")),
     Behaviour("restart_times_format", "used/max", _D, "GetJob '0/10', ListJobs '1'"),
-    Behaviour("pods_appear_at", "EnvPreparing", _A, "pods exist once capacity was won"),
+    Behaviour("pods_appear_at", "EnvPreparing", _A, "pods exist once capacity was won", ("EnvPreparing",)),
     Behaviour("event_utc_offset_hours", 8, _O, "pod event lines carry China local time without a zone"),
     Behaviour("log_utc_offset_hours", 0, _A, "zone of the time in front of a log line"),
     Behaviour("log_window", "tail", _A, "which lines MaxLines keeps", ("tail", "head")),
@@ -95,6 +97,7 @@ BEHAVIOURS: tuple[Behaviour, ...] = (
     Behaviour("list_show_own", True, _D, "ListJobs: ShowOwn defaults to true"),
     Behaviour("list_window_days", 7, _D, "ListJobs: jobs of the last 7 days unless StartTime is given"),
     Behaviour("list_lag_seconds", 0.0, _A, "delay before a created job shows in ListJobs"),
+    Behaviour("payment_type_spot_if_any_role_bids", True, _A, "of a job with on-demand roles too", (True,)),
     Behaviour("tag_resources_share_settings_tags", True, _A, "TagResources writes what Tags of ListJobs reads"),
     # --- CreateJob -------------------------------------------------------------------------------------
     Behaviour("request_limit_bytes", 65536, _D, "CreateJob: the whole request"),

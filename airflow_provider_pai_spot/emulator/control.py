@@ -128,12 +128,12 @@ class EmulatorControl:
     def set_price(self, instance_type: str, discount: float) -> float:
         """Let a type cost `discount` of its list price from now on; returns it within 0.1 and 1.0."""
         with self._service.present():
-            return self._price(instance_type, discount)
+            return self._simulation.trading.set_price(instance_type, discount)
 
     def set_stock(self, instance_type: str, machines: int | None) -> None:
         """Let that many spot machines of a type exist, rented ones included; None: without end."""
         with self._service.present():
-            self._stock(instance_type, machines)
+            self._simulation.trading.set_stock(instance_type, machines)
 
     def replay_prices(self, instance_type: str, path: Iterable[tuple[float, float]]) -> None:
         """
@@ -142,8 +142,9 @@ class EmulatorControl:
         :param path: (emulated seconds from now, fraction of list price) each.
         """
         with self._service.present():
+            set_price = self._simulation.trading.set_price
             for after, discount in path:
-                self._simulation.timeline.after(after, partial(self._price, instance_type, discount))
+                self._simulation.timeline.after(after, partial(set_price, instance_type, discount))
 
     def replay_stock(self, instance_type: str, counts: Iterable[int], gap_seconds: float) -> None:
         """
@@ -155,7 +156,7 @@ class EmulatorControl:
             former: int | None = -1
             for index, count in enumerate(counts):
                 if count != former:
-                    stock = partial(self._stock, instance_type, count)
+                    stock = partial(self._simulation.trading.set_stock, instance_type, count)
                     self._simulation.timeline.after(index * gap_seconds, stock)
                 former = count
 
@@ -224,23 +225,6 @@ class EmulatorControl:
     def requests(self) -> dict[str, int]:
         """Return how often each operation was called, refused and dropped calls included."""
         return dict(self._simulation.journal.requests)
-
-    # --- parts ----------------------------------------------------------------------------------------
-
-    def _price(self, instance_type: str, discount: float) -> float:
-        simulation = self._simulation
-        now = simulation.timeline.now
-        price = simulation.market.set_discount(instance_type, now, discount)
-        simulation.journal.write(now, "price", instance_type=instance_type, discount=price)
-        simulation.market_changed(instance_type)
-        return price
-
-    def _stock(self, instance_type: str, machines: int | None) -> None:
-        simulation = self._simulation
-        simulation.market.set_stock(instance_type, machines)
-        now = simulation.timeline.now
-        simulation.journal.write(now, "stock", instance_type=instance_type, machines=machines)
-        simulation.market_changed(instance_type)
 
 
 def _pod_ids(job: Job, nodes: int | Sequence[str] | None) -> list[str] | None:

@@ -26,6 +26,7 @@ Query = Mapping[str, str]
 
 def select(store: JobStore, query: Query, caller: str, now: float, window_days: float) -> list[Job]:
     """Return every job the query means, in the order it asks for. Raises DlcError for a value that is not allowed."""
+    _refuse_unknown_filters(query)
     tags = _tags(query)
     rules = _rules(query, caller, now, window_days)
     jobs = [job for job in _candidates(store, query, tags) if all(rule(job) for rule in rules)]
@@ -70,6 +71,13 @@ def moment(query: Query, key: str) -> float | None:
         return parse_stamp(text)
     except ValueError:
         raise invalid_parameter(f"{key} {text!r} is invalid: YYYY-MM-DDTHH:MM:SSZ.") from None
+
+
+def _refuse_unknown_filters(query: Query) -> None:
+    """A filter that is ignored would show jobs that DLC would not: better no answer than that one."""
+    for key, value in query.items():
+        if value and key not in _KNOWN:
+            raise invalid_parameter(f"The DLC emulator does not know {key} of ListJobs.")
 
 
 def _tags(query: Query) -> dict[str, str]:
@@ -119,6 +127,10 @@ def _sorted(jobs: list[Job], query: Query) -> list[Job]:
     return sorted(jobs, key=_SORT_KEYS[sort_by], reverse=order == "desc")
 
 
+def _by_setting(name: str) -> Callable[[str], Callable[[Job], bool]]:
+    return lambda text: lambda job: job.settings.get(name) == text
+
+
 def _by_display_name(text: str) -> Callable[[Job], bool]:
     part = text.lower()
     return lambda job: part in job.display_name.lower()
@@ -156,9 +168,25 @@ _FILTERS: Mapping[str, Callable[[str], Callable[[Job], bool]]] = {
     "ResourceId": _by_resource_ids,
     "ResourceIds": _by_resource_ids,
     "Accessibility": lambda text: lambda job: (job.body.get("Accessibility") or "PRIVATE") == text,
+    "BusinessUserId": _by_setting("BusinessUserId"),
+    "Caller": _by_setting("Caller"),
+    "PipelineId": _by_setting("PipelineId"),
     "ReasonSearch": lambda text: lambda job: text.lower() in f"{job.reason_code} {job.reason_message}".lower(),
     "UserCommandSearch": lambda text: lambda job: text.lower() in str(job.body.get("UserCommand")).lower(),
     "ImageSearch": lambda text: (
         lambda job: any(text.lower() in str(spec.get("Image")).lower() for spec in job.body["JobSpecs"])
     ),
+}
+_KNOWN = frozenset(_FILTERS) | {
+    "EndTime",
+    "FromAllWorkspaces",
+    "JobId",
+    "JobIds",
+    "Order",
+    "PageNumber",
+    "PageSize",
+    "ShowOwn",
+    "SortBy",
+    "StartTime",
+    "Tags",
 }

@@ -16,8 +16,9 @@ from airflow_provider_pai_spot.emulator.identities import Identities
 from airflow_provider_pai_spot.emulator.lifecycle import RESERVING, Status
 from airflow_provider_pai_spot.emulator.plans import PlanBook
 from airflow_provider_pai_spot.emulator.record import Job, Pod, new_job_id, spot_roles_of
-from airflow_provider_pai_spot.emulator.simulation import Simulation, stoppable
+from airflow_provider_pai_spot.emulator.simulation import Simulation
 from airflow_provider_pai_spot.emulator.specs import INSTANCE_TYPES, InstanceType
+from airflow_provider_pai_spot.emulator.traits import stoppable
 from airflow_provider_pai_spot.emulator.validation import check_create_job, check_tags
 
 Answer = dict[str, Any]

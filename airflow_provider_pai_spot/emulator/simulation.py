@@ -16,12 +16,9 @@ from airflow_provider_pai_spot.emulator.lifecycle import (
     KNOWN,
     RESERVING,
     TERMINAL,
-    WAITING,
     Phases,
     Signal,
     Status,
-    Traits,
-    means_something,
     next_status,
 )
 from airflow_provider_pai_spot.emulator.market import Market
@@ -29,6 +26,8 @@ from airflow_provider_pai_spot.emulator.pods import PodMaker
 from airflow_provider_pai_spot.emulator.record import Job, Pod, Restart, Transition
 from airflow_provider_pai_spot.emulator.store import JobStore
 from airflow_provider_pai_spot.emulator.timeline import Timeline
+from airflow_provider_pai_spot.emulator.trading import Trading
+from airflow_provider_pai_spot.emulator.traits import sub_status, traits_of
 
 _SIGTERM_EXIT = 143
 _CANNOT_START_EXIT = 128
@@ -72,7 +71,6 @@ class Simulation:
         self.jobs = JobStore()
         self.capacity = Capacity(market)
         self._pod_maker = pod_maker
-        self._settling: dict[str, int] = {}
         self._next: dict[str, Callable[[Job], None]] = {
             Status.CREATING: self._creating,
             Status.QUEUING: self._waiting,
@@ -85,8 +83,15 @@ class Simulation:
             Status.SUCCEEDED_RESERVING: self._reserving,
             Status.FAILED_RESERVING: self._reserving,
         }
-        if market.model.volatility:
-            timeline.after(market.model.step_seconds, self._drift)
+        self.trading = Trading(
+            timeline=timeline,
+            capacity=self.capacity,
+            journal=journal,
+            rng=rng,
+            average_seconds=float(behaviours["lingjun_average_seconds"]),
+            lose=lambda job, cause: self.revoke(job, None, cause),
+            seek=self._seek,
+        )
 
     # --- what others ask for ------------------------------------------------------------------------
 
@@ -136,17 +141,11 @@ class Simulation:
 
     def put(self, job: Job, status: str, code: str | None, message: str | None) -> None:
         """Put a job into any status by hand; from a known one it goes on as usual."""
-        if status in TERMINAL or status in RESERVING:
+        if status not in TERMINAL | RESERVING:
+            job.finished_at = None
+        else:
             self._end_pods(job, job.pods, 0 if status.startswith("Succeeded") else 1, evicted=False)
         self._enter(job, status, (code, message))
-
-    def market_changed(self, instance_type: str) -> None:
-        """Take machines from who lost them and give them to who wins them, now that price or stock changed."""
-        for job, cause in self.capacity.losers(instance_type, self.timeline.now):
-            self.revoke(job, None, cause)
-        for job in self.capacity.waiting_for(instance_type):
-            self._seek(job)
-        self._until_settled(instance_type)
 
     # --- statuses, and what comes after each ----------------------------------------------------------
 
@@ -161,7 +160,8 @@ class Simulation:
     def _seek(self, job: Job) -> None:
         obstacle = self.capacity.seek(job, self.timeline.now)
         if not obstacle:
-            self.journal.write(self.timeline.now, "bid", job.job_id, won=True)
+            if job.spot_roles:
+                self.journal.write(self.timeline.now, "bid", job.job_id, won=True)
             self._signal(job, Signal.CAPACITY_WON)
         elif not job.events or job.events[-1][1] != obstacle:
             self.journal.write(self.timeline.now, "waiting", job.job_id, obstacle=obstacle)
@@ -260,6 +260,7 @@ class Simulation:
     def _line(self, pod: Pod, text: str) -> None:
         with self.timeline.changed:
             pod.lines.append((self.timeline.clock.now(), text))
+            self.timeline.changed.notify_all()
 
     def _exited(self, job: Job, pod: Pod, exit_code: int) -> None:
         with self.timeline.changed:
@@ -290,17 +291,17 @@ class Simulation:
     # --- losing ---------------------------------------------------------------------------------------
 
     def _lost(self, job: Job, pods: list[Pod]) -> None:
-        again = self._traits(job).restarts_left
+        traits = traits_of(job, self.behaviours)
+        again = traits.restarts_left
         if not again or not job.restart_alone:
             survivors = list(job.training_pods() if again else job.pods)
-            if not again and not self.behaviours["reclaim_cleans_survivors"]:
-                survivors = []
             self._end_pods(job, survivors, _SIGTERM_EXIT, evicted=False)
+        status = next_status(Status(job.status), Signal.REVOKED, traits)
         if again:
             self._restart(job, pods)
-            self._signal(job, Signal.REVOKED)
+            self._enter(job, status)
         else:
-            self._signal(job, Signal.REVOKED, reasons.revoked(job, pods, self.behaviours))
+            self._enter(job, status, reasons.revoked(job, pods, self.behaviours))
 
     def _restart(self, job: Job, pods: list[Pod]) -> None:
         level = "Pod" if job.restart_alone else "Job"
@@ -328,7 +329,7 @@ class Simulation:
     # --- moving on ------------------------------------------------------------------------------------
 
     def _signal(self, job: Job, signal: Signal, reason: tuple[str | None, str | None] = (None, None)) -> None:
-        status = next_status(Status(job.status), signal, self._traits(job))
+        status = next_status(Status(job.status), signal, traits_of(job, self.behaviours))
         self._enter(job, status, reason)
 
     def _enter(
@@ -341,7 +342,7 @@ class Simulation:
         now = self.timeline.now
         former, job.status, job.modified_at = job.status, str(status), now
         job.epoch += 1
-        job.sub_status = _sub_status(job)
+        job.sub_status = sub_status(job)
         job.reason_code, job.reason_message = self._reason(job, former, reason)
         if job.history:
             job.history[-1].ended_at = now
@@ -370,7 +371,7 @@ class Simulation:
     def _release(self, job: Job) -> None:
         for instance_type in self.capacity.release(job):
             if self.market.stock(instance_type) is not None:
-                self.timeline.after(0, partial(self.market_changed, instance_type))
+                self.timeline.after(0, partial(self.trading.settle, instance_type))
 
     def _later(self, job: Job, seconds: float, action: Callable[[Job], None]) -> None:
         """Do `action` in `seconds` unless the job has moved on by then."""
@@ -384,49 +385,3 @@ class Simulation:
 
     def _seconds(self, status: Status) -> float:
         return self.phases.seconds(status, self.rng)
-
-    def _traits(self, job: Job) -> Traits:
-        spot = bool(job.spot_roles)
-        policy = job.settings.get("JobReservedPolicy")
-        reserves = bool(job.settings.get("JobReservedMinutes"))
-        return Traits(
-            bids=spot and (job.lingjun or bool(self.behaviours["general_spot_bidding"])),
-            checks_sanity=job.settings.get("EnableSanityCheck") is True,
-            restarts_left=len(job.restarts) < job.max_restarts,
-            reserves_success=reserves and policy in ("Always", "OnSucceed"),
-            reserves_failure=reserves and policy in ("Always", "OnFailure"),
-        )
-
-    # --- prices ---------------------------------------------------------------------------------------
-
-    def _drift(self) -> None:
-        now, model = self.timeline.now, self.market.model
-        for instance_type in self.market.types():
-            discount = model.step(self.market.discount(instance_type, now), self.rng)
-            self.market.set_discount(instance_type, now, discount)
-            self.market_changed(instance_type)
-        self.timeline.after(model.step_seconds, self._drift)
-
-    def _until_settled(self, instance_type: str) -> None:
-        """Look again while a rolling average still moves, though nothing else happens."""
-        number = self._settling[instance_type] = self._settling.get(instance_type, 0) + 1
-        step = float(self.behaviours["lingjun_average_seconds"]) / 60
-        if self.timeline.now >= self.market.settles_at(instance_type, self.timeline.now):
-            return
-
-        def look() -> None:
-            if self._settling.get(instance_type) == number:
-                self.market_changed(instance_type)
-
-        self.timeline.after(step, look)
-
-
-def _sub_status(job: Job) -> str:
-    """`Restarting` from a loss until the job runs again: the only value with an example."""
-    again = job.restarts and job.restarts[-1].ended_at is None
-    return "Restarting" if again and job.status in WAITING | {Status.RESTARTING, Status.ENV_PREPARING} else ""
-
-
-def stoppable(job: Job) -> bool:
-    """Whether StopJob may stop it now; a status that is not DLC's counts as active."""
-    return job.status not in KNOWN or means_something(Status(job.status), Signal.STOP_REQUESTED)

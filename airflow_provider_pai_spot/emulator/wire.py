@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Any
 
 from airflow_provider_pai_spot.emulator.behaviours import Behaviours
@@ -19,7 +20,12 @@ _END_FIELDS = {
 
 def stamp(at: float) -> str:
     """Return a time as DLC writes it, `YYYY-MM-DDTHH:MM:SSZ`."""
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return _stamp(int(at))
+
+
+@lru_cache(maxsize=100_000)
+def _stamp(second: int) -> str:
+    return datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def parse_stamp(text: str) -> float:
