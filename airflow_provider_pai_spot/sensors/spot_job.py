@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from airflow.sdk import BaseSensorOperator
 from airflow.sdk.bases.sensor import PokeReturnValue
-from airflow.sdk.exceptions import AirflowSensorTimeout
+from airflow.sdk.exceptions import AirflowSensorTimeout, AirflowSkipException
 
 from airflow_provider_pai_spot import settings as provider_settings
 from airflow_provider_pai_spot.attempts.endings import error_for
@@ -128,7 +128,7 @@ class SpotJobSensor(BaseSensorOperator):
         """Submit the successor of a job that an earlier try saw lost; then watch."""
         watch = self._begin(context)
         if not self.deferrable:
-            return super().execute(context)
+            return self._poke_until_over(context, watch)
         job = Job(self._hook.get_job(watch.job_id))
         if is_decided(job.status):
             return self._conclude(context, watch, classify(job, spot=True))
@@ -157,6 +157,15 @@ class SpotJobSensor(BaseSensorOperator):
             self._kill.pull()
 
     # --- the watch ---
+
+    def _poke_until_over(self, context: Context, watch: Watch) -> Any:
+        """Leave the poking to Airflow's own loop, which knows nothing of a job that should go with its timeout."""
+        try:
+            return super().execute(context)
+        except (AirflowSensorTimeout, AirflowSkipException):
+            if self.cancel_on_kill and not is_decided(Job(self._hook.get_job(watch.job_id)).status):
+                self._hook.stop_job(watch.job_id)
+            raise
 
     def _begin(self, context: Context) -> Watch:
         watch = self._watch(context)
@@ -246,8 +255,6 @@ class SpotJobSensor(BaseSensorOperator):
 
     def _time_out(self, watch: Watch, status: str) -> None:
         stopped = "it was stopped" if self.cancel_on_kill else "it is left alone (cancel_on_kill=False)"
-        if self.cancel_on_kill and not self.deferrable:
-            self._hook.stop_job(watch.job_id)
         raise AirflowSensorTimeout(
             f"{watch.job_id} is {status or 'unseen'} and the sensor's timeout of {duration(self.timeout)} has passed; "
             f"{stopped}."

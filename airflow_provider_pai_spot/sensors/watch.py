@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import datetime
 from typing import Any, Self
 
@@ -18,20 +18,23 @@ class Watch:
     """
     One watch over a piece of work, whose job may be replaced along the way.
 
-    :param first_job_id: the job that the sensor was pointed at.
-    :param job_id: the job that is watched now: the first, or its newest successor.
+    :param job_ids: the job that the sensor was pointed at, then its successors; the last one is watched now.
     :param started_at: when the first try began, ISO 8601 UTC; the sensor's `timeout` counts from here.
     :param lost: whether `job_id` was seen revoked and its successor is still to be submitted.
     :param losses: how many jobs were lost so far.
     :param generation: `ti.max_tries`; a person's clear begins a new watch.
     """
 
-    first_job_id: str
-    job_id: str
+    job_ids: tuple[str, ...]
     started_at: str
     generation: int
     lost: bool = False
     losses: int = 0
+
+    @property
+    def job_id(self) -> str:
+        """The job that is watched now."""
+        return self.job_ids[-1]
 
     @property
     def start(self) -> datetime:
@@ -44,30 +47,34 @@ class Watch:
 
     def over(self, job_id: str) -> Self:
         """Return the watch over a successor."""
-        return replace(self, job_id=job_id, lost=False)
+        return replace(self, job_ids=(*self.job_ids, job_id), lost=False)
 
 
 def open_watch(store: StateStore, job_id: str, generation: int, now: datetime) -> Watch:
     """
     Return the stored watch, or a new one if the sensor was pointed at other work since.
 
-    The submit task's XCom is overwritten with each successor's id, so `job_id` may be the first or the newest.
+    The submit task's XCom is overwritten with each successor's id, so `job_id` may be the first of them or any later.
     """
     stored = _read(store.get(WATCH_KEY))
-    if stored and stored.generation == generation and job_id in (stored.first_job_id, stored.job_id):
+    if stored and stored.generation == generation and job_id in stored.job_ids:
         return stored
-    return Watch(first_job_id=job_id, job_id=job_id, started_at=now.isoformat(), generation=generation)
+    return Watch(job_ids=(job_id,), started_at=now.isoformat(), generation=generation)
 
 
 def keep(store: StateStore, watch: Watch) -> None:
     """Store the watch."""
-    store.set(WATCH_KEY, {"version": _VERSION, **asdict(watch)})
+    store.set(WATCH_KEY, {"version": _VERSION, **asdict(watch), "job_ids": list(watch.job_ids)})
 
 
 def _read(value: Any) -> Watch | None:
-    if not isinstance(value, Mapping):
+    """Read what is stored; somebody may have edited it in the UI, so anything unreadable begins a new watch."""
+    if not isinstance(value, Mapping) or not isinstance(value.get("job_ids"), list) or not value["job_ids"]:
         return None
+    known = {field.name for field in fields(Watch)}
     try:
-        return Watch(**{key: item for key, item in value.items() if key != "version"})
-    except TypeError:
+        watch = Watch(**{key: item for key, item in value.items() if key in known})
+        watch.start  # noqa: B018 - a text that is no time raises here
+    except (TypeError, ValueError):
         return None
+    return replace(watch, job_ids=tuple(watch.job_ids))
