@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import signal
 import tempfile
 import time
@@ -17,11 +18,11 @@ from typing import Any, NoReturn
 
 from rich.console import Console
 
-from airflow_provider_pai_spot.cli.demo.airflow_processes import LocalAirflow
-from airflow_provider_pai_spot.cli.demo.cloud import LocalCloud
+from airflow_provider_pai_spot.cli.demo.airflow_processes import AirflowDidNotStart, LocalAirflow
+from airflow_provider_pai_spot.cli.demo.cloud import CloudDidNotStart, LocalCloud
 from airflow_provider_pai_spot.cli.demo.live_view import table, view_on
 from airflow_provider_pai_spot.cli.demo.report import Result
-from airflow_provider_pai_spot.cli.demo.scenario import DAG_ID, TASK_ID, Night
+from airflow_provider_pai_spot.cli.demo.scenario import DAG_ID, TASK_ID, DemoTookTooLong, Night
 from airflow_provider_pai_spot.cli.demo.sessions import Processes
 from airflow_provider_pai_spot.cli.demo.story import Snapshot, resumed_exactly, steps_lost
 
@@ -29,6 +30,7 @@ INSTALL_SECONDS_VARIABLE = "PAI_SPOT_DEMO_INSTALL_SECONDS"
 _CHECKOUT = Path(__file__).parents[3]
 _START_TIMEOUT = 240.0
 _INTERRUPTED = 130
+_EXPECTED_ERRORS = (AirflowDidNotStart, CloudDidNotStart, DemoTookTooLong, TimeoutError)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -49,12 +51,21 @@ def run(options: argparse.Namespace) -> int:
     if not (options.dags / "01_nightly_training.py").exists():
         console.print(f"There is no 01_nightly_training.py in {options.dags}: give the folder with --dags.")
         return 2
+    home = _home(options.home)
     try:
-        with _terminated_by_exception(), _home(options.home) as home, Processes() as processes:
-            return _Demo(options, console, home, processes).run()
+        with _terminated_by_exception(), Processes() as processes:
+            exit_code = _Demo(options, console, home, processes).run()
     except KeyboardInterrupt:
         console.print("Interrupted; everything was stopped.")
-        return _INTERRUPTED
+        exit_code = _INTERRUPTED
+    except _EXPECTED_ERRORS as error:
+        console.print(str(error), style="red", markup=False, highlight=False, soft_wrap=True)
+        exit_code = 1
+    if exit_code in (0, _INTERRUPTED) and options.home is None:
+        shutil.rmtree(home, ignore_errors=True)
+    else:
+        console.print(f"Logs, database and checkpoints are kept in {home}.")
+    return exit_code
 
 
 @dataclass(slots=True)
@@ -147,15 +158,11 @@ def _write(path: Path, content: dict[str, Any]) -> None:
     path.write_text(json.dumps(content, indent=2) + "\n")
 
 
-@contextmanager
-def _home(wanted: Path | None) -> Iterator[Path]:
-    """Yield the folder for everything that is written: a temporary one that vanishes, unless one was named."""
-    if wanted is not None:
-        wanted.mkdir(parents=True, exist_ok=True)
-        yield wanted.resolve()
-        return
-    with tempfile.TemporaryDirectory(prefix="pai-spot-demo-", ignore_cleanup_errors=True) as folder:
-        yield Path(folder).resolve()
+def _home(wanted: Path | None) -> Path:
+    """Return the folder for everything that is written, a new temporary one unless one was named."""
+    home = wanted or Path(tempfile.mkdtemp(prefix="pai-spot-demo-"))
+    home.mkdir(parents=True, exist_ok=True)
+    return home.resolve()
 
 
 @contextmanager

@@ -93,18 +93,18 @@ def changes(snapshot: Snapshot) -> Iterator[str]:
             yield f"{prefix} starts at step {attempt.progress[0].step}"
         if attempt.last:
             yield f"{prefix} checkpoint at step {attempt.last.checkpoint} of {attempt.last.of}"
-        yield f"{prefix} {attempt.status}"
+        yield f"{prefix} {attempt.end}"
 
 
 def table(snapshot: Snapshot) -> Table:
     """Return all attempts as a table, with the market and Airflow in its title."""
     title = (
-        f"Airflow task: {snapshot.task_state}, try {snapshot.try_number}"
-        f"    market price: {snapshot.market_price:g} of list price    {snapshot.seconds:.0f} s"
+        f"{snapshot.seconds:.0f} s   task {snapshot.task_state}, try {snapshot.try_number}"
+        f"   market price {snapshot.market_price:g}"
     )
     shown = Table(title=title, title_justify="left", title_style="bold")
-    for heading in ("attempt", "DLC job", "status", "bid", "from step", "step", "safe up to", "accuracy"):
-        shown.add_column(heading)
+    for heading in ("#", "DLC job", "status", "bid", "from", "step", "safe", "right"):
+        shown.add_column(heading, no_wrap=True)
     for number, attempt in enumerate(snapshot.attempts):
         shown.add_row(str(number), *_cells(attempt, snapshot.market_price))
     return shown
@@ -112,9 +112,9 @@ def table(snapshot: Snapshot) -> Table:
 
 def _cells(attempt: Attempt, market_price: float) -> list[RenderableType]:
     bid = Text(f"{attempt.bid:g}", style="red" if attempt.bid < market_price else "green")
-    status = Text(attempt.status, style={"Succeeded": "green", "Failed": "red"}.get(attempt.status, "yellow"))
+    status = Text(attempt.end, style={"Succeeded": "green", "Failed": "red"}.get(attempt.status, "yellow"))
     last = attempt.last
     if last is None:
         return [attempt.job_id, status, bid, "", "", "", ""]
-    steps = [str(attempt.progress[0].step), f"{last.step} of {last.of}", str(last.checkpoint)]
+    steps = [str(attempt.progress[0].step), f"{last.step}/{last.of}", str(last.checkpoint)]
     return [attempt.job_id, status, bid, *steps, f"{last.accuracy:.1%}"]

@@ -36,6 +36,7 @@ class Attempt:
     One DLC job of the task, as the cloud and its pods' logs show it.
 
     :param bid: fraction of list price.
+    :param evicted: whether a pod lost its machine.
     :param statuses: every status it was in, oldest first.
     :param progress: its training's lines, oldest first.
     """
@@ -44,6 +45,7 @@ class Attempt:
     status: str
     bid: float
     instance_type: str
+    evicted: bool = False
     statuses: tuple[str, ...] = ()
     progress: tuple[Progress, ...] = ()
 
@@ -51,6 +53,11 @@ class Attempt:
     def ended(self) -> bool:
         """Whether the job is over."""
         return self.status in ENDED
+
+    @property
+    def end(self) -> str:
+        """The status, and that it was a loss if it was one."""
+        return f"{self.status}, evicted" if self.evicted else self.status
 
     @property
     def last(self) -> Progress | None:
@@ -84,6 +91,7 @@ def attempt_from(job: Mapping[str, Any], log_lines: Iterable[str]) -> Attempt:
         status=job["Status"],
         bid=float(role["SpotSpec"]["SpotDiscountLimit"]),
         instance_type=role["EcsSpec"],
+        evicted=any(pod.get("SubStatus") == "Evicted" for pod in job.get("Pods") or ()),
         statuses=tuple(entry["Status"] for entry in job.get("StatusHistory") or ()),
         progress=progress_in(log_lines),
     )
