@@ -67,10 +67,12 @@ BEHAVIOURS: tuple[Behaviour, ...] = (
     Behaviour(
         "elastic_spot_specs_bid", False, _A, "units of ElasticSpotSpecs contradict SpotSpec: never outbid", (False,)
     ),
+    Behaviour("market_takes_from", "lowest bid", _A, "who loses when the stock shrinks", ("lowest bid",)),
     # --- AIMaster --------------------------------------------------------------------------------------
     Behaviour("aimaster_default_max_restarts", 3, _D, "--max-num-of-job-restart; beyond it the job is failed"),
     Behaviour("aimaster_restarts_general_computing", False, _A, "the help pages contradict each other"),
     Behaviour("aimaster_pod_listed", True, _O, "an extra aimaster pod runs beside the job and shows in Pods[]"),
+    Behaviour("aimaster_restarts_after", "revocation", _A, "a failing command ends the job", ("revocation",)),
     Behaviour("restart_reason", "SpotInstancePreempted", _A, "RestartRecord[].Reason has no published values"),
     # --- ends ------------------------------------------------------------------------------------------
     Behaviour("failure_reason_code", "JobFailed", _A, "official tooling's example; '' is possible too"),
@@ -81,10 +83,15 @@ BEHAVIOURS: tuple[Behaviour, ...] = (
     Behaviour("stop_finished_code", "BadRequest", _A, "HTTP 400 and its message are documented, the code is not"),
     Behaviour("stop_twice_accepted", True, _A, "StopJob on a Stopping job answers 200 and changes nothing"),
     Behaviour("reserving_ends", True, _A, "*Reserving becomes its terminal status after JobReservedMinutes"),
+    Behaviour("stop_ends_reservation", True, _A, "StopJob on *Reserving leads to its terminal status", (True,)),
+    Behaviour("stopped_pod_exit_code", 143, _A, "a pod that was ended shows SIGTERM's code and Failed", (143,)),
+    Behaviour("timeout_counts_from", "first Running", _A, "waiting and restarts do not reset it", ("first Running",)),
     # --- what is shown ---------------------------------------------------------------------------------
     Behaviour("echo_spot_spec", True, _A, "whether GetJob and ListJobs show SpotSpec again"),
     Behaviour("settings_in_list", True, _A, "JobItem has Settings; whether ListJobs fills it is not said"),
     Behaviour("pods_in_list", False, _A, "JobItem has Pods; whether ListJobs fills it is not said"),
+    Behaviour("reason_codes_on_the_way", "KubeDL", _O, "JobEnqueued was seen; the rest by analogy", ("KubeDL",)),
+    Behaviour("ids_of_workspace_and_user", "made up", _A, "WorkspaceName, UserId, ClusterId, Username", ("made up",)),
     Behaviour("open_history_end_time", "", _A, "EndTime of the current StatusHistory entry; None leaves it out"),
     Behaviour("single_worker_pod_role", "worker", _O, "both -worker-0 and -master-0 were seen", ("worker", "master")),
     Behaviour("restart_times_format", "used/max", _D, "GetJob '0/10', ListJobs '1'"),

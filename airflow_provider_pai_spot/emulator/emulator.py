@@ -104,7 +104,9 @@ class DlcEmulator:
     # --- running --------------------------------------------------------------------------------------
 
     def start(self) -> Self:
-        """Start serving. Raises OSError if the port is taken."""
+        """Start serving. Raises OSError if the port is taken, RuntimeError if it runs already."""
+        if self._server is not None:
+            raise RuntimeError(f"The emulator runs already, on {self.endpoint}.")
         with ExitStack() as stack:
             runner = self._make_runner(stack)
             service = self._make_service(runner)

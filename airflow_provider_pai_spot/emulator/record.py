@@ -25,6 +25,8 @@ class Transition:
     ended_at: float | None = None
     reason_code: str = ""
     reason_message: str = ""
+    shown: dict[str, str] | None = None
+    """How it was rendered once it had ended: it will not change, and every poll asks for it."""
 
 
 @dataclass(slots=True)
@@ -175,8 +177,14 @@ def spot_roles_of(body: dict[str, Any]) -> list[SpotRole]:
     for spec in body["JobSpecs"]:
         bid = bid_of(spec)
         if bid is not None:
-            roles.append(SpotRole(str(spec.get("EcsSpec") or ""), int(spec.get("PodCount") or 1), bid))
+            roles.append(SpotRole(_type_of(spec), int(spec.get("PodCount") or 1), bid))
     return roles
+
+
+def _type_of(spec: dict[str, Any]) -> str:
+    """The type a role runs on: its own, or the first of its candidates (assumed: DLC picks one itself)."""
+    candidates = [candidate.get("InstanceType") for candidate in spec.get("ElasticSpotSpecs") or [] if candidate]
+    return str(spec.get("EcsSpec") or next(filter(None, candidates), ""))
 
 
 def new_job_id(rng: random.Random) -> str:

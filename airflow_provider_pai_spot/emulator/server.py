@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import socket
 import threading
+import time
 from collections.abc import MutableMapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _GRACE_SECONDS = 1
 _START_SECONDS = 30.0
+_LOOK_SECONDS = 0.2
 
 
 class OpenConnections:
@@ -112,17 +113,24 @@ class ServerThread:
             target=server.run, kwargs={"sockets": [self._socket]}, name="dlc-emulator", daemon=True
         )
         self._thread.start()
-        if not server.ready.wait(_START_SECONDS):
+        if not self._came_up(server.ready, self._thread):
             self.stop()
             raise RuntimeError(f"The DLC emulator did not come up on port {self.port}.")
+
+    def _came_up(self, ready: threading.Event, thread: threading.Thread) -> bool:
+        deadline = time.monotonic() + _START_SECONDS
+        while not ready.wait(_LOOK_SECONDS):
+            if not thread.is_alive() or time.monotonic() > deadline:
+                return False
+        return True
 
     def stop(self) -> None:
         """End the thread and close every socket."""
         if self._server is not None and self._thread is not None:
             self._server.should_exit = True
             self._thread.join()
-        with contextlib.closing(self._socket):
-            self._server = self._thread = None
+        self._socket.close()
+        self._server = self._thread = None
 
 
 def _family(host: str) -> socket.AddressFamily:

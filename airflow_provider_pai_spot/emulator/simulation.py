@@ -146,6 +146,10 @@ class Simulation:
         else:
             self._end_pods(job, job.pods, 0 if status.startswith("Succeeded") else 1, evicted=False)
         self._enter(job, status, (code, message))
+        # What was said by hand also outdoes a plan's reason.
+        entry = job.history[-1]
+        entry.reason_code = job.reason_code = job.reason_code if code is None else code
+        entry.reason_message = job.reason_message = job.reason_message if message is None else message
 
     # --- statuses, and what comes after each ----------------------------------------------------------
 

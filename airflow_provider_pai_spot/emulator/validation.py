@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from airflow_provider_pai_spot.emulator.aimaster import monitoring_flags
 from airflow_provider_pai_spot.emulator.behaviours import Behaviours
 from airflow_provider_pai_spot.emulator.errors import invalid_parameter
 from airflow_provider_pai_spot.emulator.specs import INSTANCE_TYPES, is_lingjun
@@ -38,13 +39,18 @@ def check_create_job(body: Mapping[str, Any], behaviours: Behaviours) -> None:
         isinstance(name, str) and _NAME.fullmatch(name) is not None,
         f"DisplayName {name!r} is invalid: 1 to 256 characters of A-Z, a-z, 0-9, '_', '.', '-'.",
     )
-    _need(body["JobType"] in JOB_TYPES, f"JobType {body['JobType']!r} is invalid: one of {', '.join(JOB_TYPES)}.")
+    _need(
+        isinstance(body["JobType"], str) and body["JobType"] in JOB_TYPES,
+        f"JobType {body['JobType']!r} is invalid: one of {', '.join(JOB_TYPES)}.",
+    )
     _need(isinstance(body["UserCommand"], str), "UserCommand must be a string.")
     _check_job_specs(body["JobSpecs"], behaviours)
     _check_limits(body)
     _check_string_map(body, "Envs")
     _check_settings(body.get("Settings"))
     _check_data_sources(body.get("DataSources"))
+    for key in ("CodeSource", "UserVpc", "ElasticSpec", "CredentialConfig"):
+        _object(body.get(key), key)
 
 
 def check_tags(tags: Mapping[str, Any]) -> None:
@@ -69,18 +75,23 @@ def _check_job_specs(specs: Any, behaviours: Behaviours) -> None:
 
 
 def _check_resources(spec: Mapping[str, Any], where: str, behaviours: Behaviours) -> None:
-    ecs_spec, config = spec.get("EcsSpec"), spec.get("ResourceConfig")
+    ecs_spec, config = spec.get("EcsSpec"), _object(spec.get("ResourceConfig"), f"{where}.ResourceConfig")
+    candidates = spec.get("ElasticSpotSpecs") or []
+    _need(isinstance(candidates, list), f"{where}.ElasticSpotSpecs must be a list.")
+    for candidate in candidates:
+        _object(candidate, f"{where}.ElasticSpotSpecs[]")
+    _need(ecs_spec is None or isinstance(ecs_spec, str), f"{where}.EcsSpec must be a string.")
     _need(not (ecs_spec and config), f"{where}: EcsSpec and ResourceConfig are mutually exclusive.")
-    _need(bool(ecs_spec or config), f"{where}: EcsSpec or ResourceConfig is required.")
+    _need(bool(ecs_spec or config or candidates), f"{where}: EcsSpec or ResourceConfig is required.")
     if ecs_spec:
         known = ecs_spec in INSTANCE_TYPES or behaviours["unknown_ecs_spec"] == "accept"
         _need(known, f"{where}.EcsSpec {ecs_spec!r} is invalid.")
-    for key, value in (config or {}).items():
+    for key, value in config.items():
         _need(isinstance(value, str), f"{where}.ResourceConfig.{key} must be a string.")
 
 
 def _check_spot_spec(spec: Mapping[str, Any], where: str, behaviours: Behaviours) -> None:
-    spot = spec.get("SpotSpec")
+    spot = _object(spec.get("SpotSpec"), f"{where}.SpotSpec")
     if not spot:
         return
     strategy = spot.get("SpotStrategy")
@@ -90,7 +101,7 @@ def _check_spot_spec(spec: Mapping[str, Any], where: str, behaviours: Behaviours
         (discount is None) != (price is None),
         f"{where}.SpotSpec: give exactly one of SpotDiscountLimit and SpotPriceLimit.",
     )
-    if discount is not None:
+    if price is None:
         _check_discount(discount, where, behaviours)
     else:
         _need(_is_number(price) and price > 0, f"{where}.SpotSpec.SpotPriceLimit {price!r} is invalid.")
@@ -121,11 +132,13 @@ def _check_limits(body: Mapping[str, Any]) -> None:
 
 
 def _check_settings(settings: Any) -> None:
-    if settings is None:
-        return
-    _need(isinstance(settings, dict), "Settings must be an object.")
-    _check_string_map(settings, "Tags")
-    policy = settings.get("JobReservedPolicy")
+    given = _object(settings, "Settings")
+    _check_string_map(given, "Tags")
+    _check_monitoring(given.get("ErrorMonitoringArgs"))
+    for key in ("JobReservedMinutes", "TerminationGracePeriodSeconds"):
+        number = given.get(key)
+        _need(number is None or (_is_int(number) and number >= 0), f"Settings.{key} {number!r} is invalid.")
+    policy = given.get("JobReservedPolicy")
     _need(
         policy in (None, "", "Always", "OnFailure", "OnSucceed"),
         f"Settings.JobReservedPolicy {policy!r} is invalid: Always, OnFailure or OnSucceed.",
@@ -133,8 +146,10 @@ def _check_settings(settings: Any) -> None:
 
 
 def _check_data_sources(sources: Any) -> None:
-    for index, source in enumerate(sources or []):
+    _need(sources is None or isinstance(sources, list), "DataSources must be a list.")
+    for index, item in enumerate(sources or []):
         where = f"DataSources[{index}]"
+        source = _object(item, where)
         one = bool(source.get("DataSourceId")) != bool(source.get("Uri"))
         _need(one, f"{where}: give exactly one of DataSourceId and Uri.")
         access = source.get("MountAccess")
@@ -142,12 +157,25 @@ def _check_data_sources(sources: Any) -> None:
 
 
 def _check_string_map(holder: Mapping[str, Any], key: str) -> None:
-    values = holder.get(key)
-    if values is None:
-        return
-    _need(isinstance(values, dict), f"{key} must be an object.")
-    for name, value in values.items():
+    for name, value in _object(holder.get(key), key).items():
         _need(isinstance(value, str), f"{key}[{name!r}] must be a string.")
+
+
+def _check_monitoring(arguments: Any) -> None:
+    if arguments is None:
+        return
+    _need(isinstance(arguments, str), "Settings.ErrorMonitoringArgs must be a string.")
+    try:
+        flags = monitoring_flags(arguments)
+        int(flags.get("max-num-of-job-restart") or 0)
+    except ValueError as error:
+        raise invalid_parameter(f"Settings.ErrorMonitoringArgs {arguments!r} is invalid: {error}") from None
+
+
+def _object(value: Any, where: str) -> Mapping[str, Any]:
+    """Return an object of the request, an empty one if it is not given."""
+    _need(value is None or isinstance(value, dict), f"{where} must be an object.")
+    return value or {}
 
 
 def _is_int(value: Any) -> bool:

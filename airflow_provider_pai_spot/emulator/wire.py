@@ -115,14 +115,17 @@ def _times(job: Job) -> dict[str, str]:
 
 
 def _transition(entry: Transition, behaviours: Behaviours) -> dict[str, str]:
-    shown = {
-        "Status": entry.status,
-        "StartTime": stamp(entry.started_at),
-        "EndTime": behaviours["open_history_end_time"] if entry.ended_at is None else stamp(entry.ended_at),
-        "ReasonCode": entry.reason_code,
-        "ReasonMessage": entry.reason_message,
-    }
-    return {key: value for key, value in shown.items() if value is not None}
+    if entry.shown is not None:
+        return dict(entry.shown)
+    shown = {"Status": entry.status, "StartTime": stamp(entry.started_at)}
+    end = behaviours["open_history_end_time"] if entry.ended_at is None else stamp(entry.ended_at)
+    if end is not None:
+        shown["EndTime"] = end
+    shown["ReasonCode"] = entry.reason_code
+    shown["ReasonMessage"] = entry.reason_message
+    if entry.ended_at is not None:
+        entry.shown = shown
+    return dict(shown)
 
 
 def _job_specs(specs: list[dict[str, Any]], behaviours: Behaviours) -> list[dict[str, Any]]:

@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def python(code: str, **options: Any) -> subprocess.Popen[str]:
-    return subprocess.Popen(  # noqa: S603 - this interpreter, code of this file
+    return subprocess.Popen(
         [sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options
     )
 
@@ -162,7 +162,7 @@ def test_the_fixture_of_the_pytest_plugin_runs_an_emulator(tmp_path: Path) -> No
         encoding="utf-8",
     )
     options = ["-q", "-p", "airflow_provider_pai_spot.emulator.pytest_plugin", "--strict-markers", "-c", os.devnull]
-    ran = subprocess.run(  # noqa: S603 - this interpreter, a test of this file
+    ran = subprocess.run(
         [sys.executable, "-m", "pytest", *options, str(test)],
         env={
             **os.environ,
