@@ -53,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
         return 2
     home = _home(options.home)
     try:
-        with _terminated_by_exception(), Processes() as processes:
+        with _ended_by_exception(), Processes() as processes:
             exit_code = _Demo(options, console, home, processes).run()
     except KeyboardInterrupt:
         console.print("Interrupted; everything was stopped.")
@@ -166,14 +166,15 @@ def _home(wanted: Path | None) -> Path:
 
 
 @contextmanager
-def _terminated_by_exception() -> Iterator[None]:
-    """Let SIGTERM end the program like Ctrl-C does: through every `finally` on the way."""
+def _ended_by_exception() -> Iterator[None]:
+    """Let SIGTERM, and SIGINT even where a shell had it ignored, end the program through every `finally`."""
 
     def interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
         raise KeyboardInterrupt
 
-    former = signal.signal(signal.SIGTERM, interrupt)
+    former = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, former)
+        for number, handler in former.items():
+            signal.signal(number, handler)

@@ -94,7 +94,7 @@ def test_ending_what_is_already_gone_is_not_an_error(start: Start) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name)
 def test_children_end_with_their_parent_however_it_is_ended(number: signal.Signals, tmp_path: Path) -> None:
-    parent = subprocess.Popen(  # noqa: S603 - this interpreter with a program of ours
+    parent = subprocess.Popen(
         [sys.executable, "-c", PARENT, str(tmp_path / "log"), os.environ["PATH"]],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
