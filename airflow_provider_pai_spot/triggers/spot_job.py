@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -21,9 +21,11 @@ from airflow_provider_pai_spot.dlc.outcome import JobOutcome
 from airflow_provider_pai_spot.dlc.status import Phase, is_decided, phase_of
 from airflow_provider_pai_spot.exceptions import PaiDlcError
 from airflow_provider_pai_spot.hooks.pai_dlc import PaiDlcHook
+from airflow_provider_pai_spot.hooks.retrying import RetryRules
 from airflow_provider_pai_spot.triggers.dlc_threads import in_dlc_thread
 
 _JITTER = (0.9, 1.1)
+_ONCE = RetryRules(attempts=1)  # the trigger looks again anyway; waiting in one of the few threads would delay others
 _STOP_SEEN_WITHIN = 20.0
 """Seconds in which a stop must show; below Airflow's `[triggerer] on_kill_timeout` of 30 s."""
 _STOP_POLL = 1.0
@@ -77,6 +79,7 @@ class SpotJobTrigger(BaseTrigger):
         self.stop_at_limit = stop_at_limit
         self.cancel_on_kill = cancel_on_kill
         self.clock: Clock = SYSTEM_CLOCK
+        self.ask_airflow: Callable[[TaskIdentity], bool] = task_is_over
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Return the class path and the keyword arguments above."""
@@ -166,7 +169,9 @@ class SpotJobTrigger(BaseTrigger):
 
     async def _hook(self) -> PaiDlcHook:
         connection = await PaiDlcHook.aget_connection(self.pai_dlc_conn_id)
-        return PaiDlcHook.from_connection(connection, region_id=self.region_id, workspace_id=self.workspace_id)
+        return PaiDlcHook.from_connection(
+            connection, region_id=self.region_id, workspace_id=self.workspace_id, retry_rules=_ONCE
+        )
 
     async def _task_is_over(self) -> bool:
         instance = self.task_instance
@@ -180,7 +185,7 @@ class SpotJobTrigger(BaseTrigger):
             map_index=-1 if instance.map_index is None else instance.map_index,
         )
         try:
-            return await asyncio.get_running_loop().run_in_executor(None, task_is_over, identity)
+            return await asyncio.get_running_loop().run_in_executor(None, self.ask_airflow, identity)
         except Exception as error:  # noqa: BLE001 - whatever it was, no answer is not a yes
             self.log.warning("%s is left running: Airflow could not be asked about its task: %s", self.job_id, error)
             return False

@@ -1,0 +1,192 @@
+"""SpotJobTrigger: its stored format, its one event, and when it stops a job."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from airflow_provider_pai_spot.dlc.outcome import JobOutcome, StopReason, Verdict
+from airflow_provider_pai_spot.emulator import DlcEmulator, JobPlan
+from airflow_provider_pai_spot.emulator.lifecycle import Phases
+from airflow_provider_pai_spot.hooks.pai_dlc import PaiDlcHook
+from airflow_provider_pai_spot.triggers.spot_job import SpotJobTrigger
+
+QUICK = Phases(creating=0.05, queuing=0.1, env_preparing=0.05, stopping=0.05, restarting=0.05, bidding=0.1)
+
+# A row that release 0.1.0 stored in a metadata database. It must load in every later release: never edit it.
+STORED_BY_0_1_0 = (
+    "airflow_provider_pai_spot.triggers.spot_job.SpotJobTrigger",
+    {
+        "job_id": "dlc1example00000",
+        "pai_dlc_conn_id": "pai_dlc_default",
+        "region_id": None,
+        "workspace_id": None,
+        "poll_interval": 30.0,
+        "pending_timeout": 7200.0,
+        "run_timeout": None,
+        "total_deadline": "2026-12-07T02:00:00+00:00",
+        "execution_deadline": None,
+        "stop_at_limit": True,
+        "cancel_on_kill": True,
+    },
+)
+
+
+@dataclass
+class Instance:
+    """What the triggerer tells a trigger about its task instance."""
+
+    dag_id: str = "nightly"
+    run_id: str = "scheduled__2026-11-30"
+    task_id: str = "train"
+    map_index: int = -1
+
+
+@pytest.fixture
+def emulator(monkeypatch: pytest.MonkeyPatch) -> Iterator[DlcEmulator]:
+    with DlcEmulator(phases=QUICK, default_plan=JobPlan(run_seconds=0.3)) as running:
+        monkeypatch.setenv("AIRFLOW_CONN_PAI_DLC_DEFAULT", running.connection_uri())
+        monkeypatch.setenv("AIRFLOW__PAI_SPOT__TRIGGER_MIN_DWELL", "0")
+        yield running
+
+
+def submit(emulator: DlcEmulator, plan: JobPlan | None = None) -> str:
+    if plan is not None:
+        emulator.control.plan(plan)
+    spot = {"SpotStrategy": "SpotWithPriceLimit", "SpotDiscountLimit": 0.6}
+    role = {"Type": "Worker", "Image": "i", "PodCount": 1, "EcsSpec": "ecs.g7.xlarge", "SpotSpec": spot}
+    body = {"DisplayName": "t", "JobType": "PyTorchJob", "JobSpecs": [role], "UserCommand": "x", "WorkspaceId": "1"}
+    return PaiDlcHook().create_job(body)
+
+
+def trigger(job_id: str, **changes: Any) -> SpotJobTrigger:
+    made = SpotJobTrigger(**{"job_id": job_id, "pai_dlc_conn_id": "pai_dlc_default", "poll_interval": 0.05, **changes})
+    return made
+
+
+def owned_by(made: SpotJobTrigger, over: bool | Exception) -> SpotJobTrigger:
+    """Give the trigger a task instance, and an Airflow that answers `over`."""
+
+    def answer(_identity: object) -> bool:
+        if isinstance(over, Exception):
+            raise over
+        return over
+
+    made._task_instance = Instance()  # type: ignore[assignment]
+    made.ask_airflow = answer
+    return made
+
+
+async def events_of(made: SpotJobTrigger) -> list[dict[str, Any]]:
+    return [event.payload async for event in made.run()]
+
+
+def test_a_stored_row_loads_and_is_stored_again_unchanged() -> None:
+    path, kwargs = STORED_BY_0_1_0
+    loaded = SpotJobTrigger(**kwargs)
+    assert loaded.serialize() == (path, kwargs)
+    assert json.loads(json.dumps(kwargs)) == kwargs
+
+
+def test_a_row_of_only_the_first_two_names_loads() -> None:
+    assert SpotJobTrigger(job_id="dlc1", pai_dlc_conn_id="c").serialize()[1]["cancel_on_kill"] is True
+
+
+async def test_it_fires_once_with_a_small_versioned_outcome(emulator: DlcEmulator) -> None:
+    job_id = submit(emulator)
+    [event] = await events_of(trigger(job_id))
+    assert event["version"] == 1
+    assert len(json.dumps(event)) < 10_000
+    outcome = JobOutcome.from_dict(event)
+    assert (outcome.job_id, outcome.verdict) == (job_id, Verdict.SUCCEEDED)
+
+
+async def test_at_a_limit_the_job_is_over_before_the_event_is_fired(emulator: DlcEmulator) -> None:
+    job_id = submit(emulator, JobPlan(pending_seconds=600))
+    [event] = await events_of(trigger(job_id, pending_timeout=0.2))
+    assert JobOutcome.from_dict(event).stop_reason is StopReason.PENDING_TIMEOUT
+    assert emulator.control.job(job_id)["Status"] == "Stopped"
+
+
+async def test_a_deadline_that_passed_while_nobody_looked_still_counts(emulator: DlcEmulator) -> None:
+    job_id = submit(emulator, JobPlan(run_seconds=None))
+    [event] = await events_of(trigger(job_id, total_deadline="2026-01-01T00:00:00"))
+    assert JobOutcome.from_dict(event).stop_reason is StopReason.TOTAL_TIMEOUT
+
+
+async def test_throttling_and_broken_connections_end_nothing(emulator: DlcEmulator) -> None:
+    job_id = submit(emulator)
+    emulator.control.fault("GetJob", "throttle", times=3)
+    emulator.control.fault("GetJob", "drop", times=3)
+    emulator.control.fault("GetJob", "html_error", times=1)
+    [event] = await events_of(trigger(job_id))
+    assert JobOutcome.from_dict(event).verdict is Verdict.SUCCEEDED
+
+
+async def test_shutdown_cancels_and_stops_nothing(emulator: DlcEmulator) -> None:
+    job_id = submit(emulator, JobPlan(run_seconds=None))
+    made = owned_by(trigger(job_id), over=True)
+    running = asyncio.create_task(events_of(made))
+    await asyncio.sleep(0.5)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    await made.cleanup()
+    assert emulator.control.job(job_id)["Status"] == "Running"
+
+
+@pytest.mark.parametrize(
+    ("over", "cancel_on_kill", "stopped"),
+    [
+        (True, True, True),
+        (False, True, False),
+        (RuntimeError("no answer"), True, False),
+        (True, False, False),
+    ],
+    ids=["the task is over", "it was only cleared, or moved", "Airflow does not answer", "cancel_on_kill=False"],
+)
+async def test_on_kill_stops_only_what_airflow_gave_up(
+    emulator: DlcEmulator, over: bool | Exception, cancel_on_kill: bool, stopped: bool
+) -> None:
+    job_id = submit(emulator, JobPlan(run_seconds=None))
+    emulator.control.wait_for(job_id, "Running")
+    await owned_by(trigger(job_id, cancel_on_kill=cancel_on_kill), over).on_kill()
+    if stopped:
+        assert emulator.control.wait_for(job_id, "Stopped") == "Stopped"
+    else:
+        assert emulator.control.job(job_id)["Status"] == "Running"
+
+
+async def test_on_kill_repeats_a_stop_that_does_not_go_through(emulator: DlcEmulator) -> None:
+    job_id = submit(emulator, JobPlan(run_seconds=None))
+    emulator.control.fault("StopJob", "server_error", times=2)
+    emulator.control.fault("StopJob", "throttle", times=2)
+    await owned_by(trigger(job_id), over=True).on_kill()
+    assert emulator.control.wait_for(job_id, "Stopped") == "Stopped"
+
+
+async def test_without_a_task_instance_nothing_is_stopped(emulator: DlcEmulator) -> None:
+    job_id = submit(emulator, JobPlan(run_seconds=None))
+    await trigger(job_id).on_kill()
+    assert emulator.control.job(job_id)["Status"] != "Stopped"
+
+
+async def test_waiting_never_blocks_the_loop(emulator: DlcEmulator, caplog: pytest.LogCaptureFixture) -> None:
+    """Twenty triggers on slow answers, under asyncio's own watch for callbacks of 100 ms and more."""
+    jobs = [submit(emulator, JobPlan(run_seconds=1.0)) for _ in range(20)]
+    await events_of(trigger(submit(emulator)))  # the SDK is imported by then, in a thread
+    emulator.control.fault("GetJob", "delay", times=40, seconds=0.2)
+    loop = asyncio.get_running_loop()
+    loop.slow_callback_duration = 0.5
+    loop.set_debug(True)
+    try:
+        ended = await asyncio.gather(*(events_of(trigger(job_id)) for job_id in jobs))
+    finally:
+        loop.set_debug(False)
+    assert [JobOutcome.from_dict(events[0]).verdict for events in ended] == [Verdict.SUCCEEDED] * 20
+    assert not [record for record in caplog.records if record.name == "asyncio" and "took" in record.getMessage()]
