@@ -120,7 +120,7 @@ def check_size(body: Mapping[str, Any]) -> None:
 
     :raises InvalidJobRequest: it is.
     """
-    size = len(_compact(body))
+    size = request_size(body)
     if size <= MAX_REQUEST_BYTES:
         return
     largest = max(body, key=lambda key: len(_compact(body[key])))
@@ -130,6 +130,11 @@ def check_size(body: Mapping[str, Any]) -> None:
         f"DLC takes {MAX_REQUEST_BYTES} at most. The largest part is {largest}: move it into the image, a "
         "code source or a mounted file.",
     )
+
+
+def request_size(body: Mapping[str, Any]) -> int:
+    """Return what DLC's limit is compared with: the bytes of the body as compact JSON."""
+    return len(_compact(body))
 
 
 def fingerprint(value: Any, length: int) -> str:

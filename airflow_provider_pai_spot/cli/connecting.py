@@ -1,0 +1,50 @@
+"""The options that say which DLC, and the hook they lead to."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from airflow_provider_pai_spot.hooks.pai_dlc import PaiDlcHook
+
+DEFAULT_CONNECTION = "pai_dlc_default"
+
+
+def add_connection_options(parser: argparse.ArgumentParser) -> None:
+    """Add --conn-id and --region-id."""
+    parser.add_argument(
+        "--conn-id",
+        default=DEFAULT_CONNECTION,
+        metavar="ID",
+        help="Airflow connection of type pai_dlc (default: %(default)s)",
+    )
+    parser.add_argument("--region-id", metavar="REGION", help="DLC's region, instead of the connection's")
+
+
+def open_hook(options: argparse.Namespace) -> PaiDlcHook:
+    """
+    Return a hook whose connection was found and checked.
+
+    :raises CliProblem: Airflow knows no such connection.
+    :raises PaiDlcError: the connection cannot be right.
+    """
+    from airflow.sdk.exceptions import AirflowNotFoundException
+
+    from airflow_provider_pai_spot.cli.problem import CliProblem
+    from airflow_provider_pai_spot.hooks.pai_dlc import PaiDlcHook
+
+    hook = PaiDlcHook(options.conn_id, region_id=options.region_id)
+    try:
+        hook.settings  # noqa: B018 - looks the connection up
+    except AirflowNotFoundException:
+        raise CliProblem(not_found(options.conn_id)) from None
+    return hook
+
+
+def not_found(conn_id: str) -> str:
+    """Return what to tell somebody whose connection Airflow does not know."""
+    return (
+        f"Airflow has no connection {conn_id!r}: neither AIRFLOW_CONN_{conn_id.upper()} nor a secrets backend nor the "
+        "metadata database of this AIRFLOW_HOME has it. Add one of type pai_dlc, or name another with --conn-id."
+    )

@@ -1,0 +1,1 @@
+"""`pai-spot jobs`: what Airflow has on DLC. `reading` finds, `command` shows."""

@@ -1,0 +1,183 @@
+"""A plan as one value: all that `pai-spot plan` shows, nothing that must not be shown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any, Self
+
+from airflow_provider_pai_spot.cli.plan.connection import Reached
+from airflow_provider_pai_spot.dlc.bids import Bid
+from airflow_provider_pai_spot.dlc.job_request import MAX_REQUEST_BYTES, JobRequest
+from airflow_provider_pai_spot.operators.spot_job import SubmitSpotJobOperator
+from airflow_provider_pai_spot.recovery import SpotRecovery, bid_after
+from airflow_provider_pai_spot.sensors.spot_job import SpotJobSensor
+
+_MINUTES_PER_HOUR = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionShown:
+    """
+    Where the job would go; '' for what is not known.
+
+    :param problem: why the connection could not be used, None if it could.
+    """
+
+    conn_id: str
+    endpoint: str
+    region_id: str
+    workspace_id: str
+    namespace: str
+    problem: str | None
+
+    @classmethod
+    def of(cls, reached: Reached, body: Mapping[str, Any], namespace: str) -> Self:
+        """Return what is shown of a connection, the workspace as the body has it."""
+        return cls(
+            conn_id=reached.conn_id,
+            endpoint=reached.endpoint,
+            region_id=reached.region_id,
+            workspace_id=str(body.get("WorkspaceId", "")),
+            namespace=namespace,
+            problem=reached.problem,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BidShown:
+    """
+    One role's bid.
+
+    :param kind: `discount` (fraction of list price) or `price` (CNY per minute).
+    :param per_hour: a price in CNY per hour, None for a discount.
+    """
+
+    role: str
+    kind: str
+    value: str
+    per_hour: str | None
+
+    @classmethod
+    def of(cls, role: str, bid: Bid) -> Self:
+        """Return what is shown of a bid."""
+        hourly = None if bid.kind == "discount" else f"{Decimal(bid.value) * _MINUTES_PER_HOUR:f}"
+        return cls(role=role, kind=bid.kind, value=bid.value, per_hour=hourly)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How long things may take, in seconds (None: no limit); the last in minutes, as DLC is told."""
+
+    pending_timeout: float | None
+    run_timeout: float | None
+    total_timeout: float | None
+    execution_timeout: float | None
+    job_max_running_time_minutes: int | None
+
+    @classmethod
+    def of(cls, operator: SubmitSpotJobOperator, body: Mapping[str, Any]) -> Self:
+        """Return the task's limits."""
+        return cls(
+            pending_timeout=_seconds(operator.pending_timeout),
+            run_timeout=_seconds(operator.run_timeout),
+            total_timeout=_seconds(operator.total_timeout),
+            execution_timeout=_seconds(operator.execution_timeout),
+            job_max_running_time_minutes=body.get("JobMaxRunningTimeMinutes"),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arithmetic:
+    """
+    How many jobs a task instance can come to, unless a person clears it.
+
+    :param waits: whether the task itself waits; otherwise the sensors submit what follows a loss.
+    :param sensor_retries: task id -> retries of each such sensor.
+    :param jobs_at_most: all tries together.
+    :param bids: what the jobs of one try bid, in order; the last one repeats.
+    """
+
+    waits: bool
+    retries: int
+    max_revocations: int
+    sensor_retries: Mapping[str, int]
+    jobs_at_most: int
+    bids: tuple[str, ...]
+
+    @classmethod
+    def of(cls, operator: SubmitSpotJobOperator, sensors: Sequence[SpotJobSensor], bid: Bid | None) -> Self:
+        """
+        Return a task's arithmetic.
+
+        :param bid: the task's own bid, None while it is not known.
+        """
+        recovery = operator.recovery
+        retries = operator.retries or 0
+        by_sensor = {sensor.task_id: sensor.retries or 0 for sensor in sensors}
+        waiting = (retries + 1) * (recovery.max_revocations + 1)
+        return cls(
+            waits=operator.wait_for_completion,
+            retries=retries,
+            max_revocations=recovery.max_revocations,
+            sensor_retries=by_sensor,
+            jobs_at_most=waiting if operator.wait_for_completion else 1 + sum(by_sensor.values()),
+            bids=_bids_in_order(recovery, bid),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """
+    What a task would do.
+
+    :param request: the CreateJob body of attempt 0, masked.
+    :param known_at_run_time: argument (or part of one) -> why it is not known yet.
+    """
+
+    dag_id: str
+    task_id: str
+    run_id: str
+    map_index: int
+    map_count: int | None
+    connection: ConnectionShown
+    request: Mapping[str, Any]
+    request_bytes: int
+    known_at_run_time: Mapping[str, str]
+    bids: tuple[BidShown, ...] | None
+    limits: Limits
+    arithmetic: Arithmetic
+    warnings: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        return {**asdict(self), "request_bytes_limit": MAX_REQUEST_BYTES}
+
+
+def bids_shown(request: JobRequest) -> tuple[BidShown, ...]:
+    """Return the bids of all roles that bid."""
+    return tuple(BidShown.of(role, bid) for role, bid in request.bids_by_role.items())
+
+
+def warnings_about(request: JobRequest, recovery: SpotRecovery, *, checkpoints: bool) -> tuple[str, ...]:
+    """Return what is allowed and still worth a thought before money is spent."""
+    warnings = list(request.warnings)
+    if not checkpoints:
+        warnings.append(
+            "no checkpoint_uri: unless the command keeps checkpoints of its own, every loss starts from zero."
+        )
+    if recovery.spot_discount_ladder and recovery.max_revocations == 0:
+        warnings.append("recovery.spot_discount_ladder is never used: recovery.max_revocations is 0.")
+    return tuple(warnings)
+
+
+def _bids_in_order(recovery: SpotRecovery, own: Bid | None) -> tuple[str, ...]:
+    steps = min(len(recovery.spot_discount_ladder), recovery.max_revocations)
+    after = [bid_after(recovery, losses=count + 1, own_bid=own) for count in range(steps)]
+    return (str(own) if own else "the task's own bid", *(str(bid) for bid in after if bid))
+
+
+def _seconds(limit: timedelta | None) -> float | None:
+    return None if limit is None else limit.total_seconds()
