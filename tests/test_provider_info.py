@@ -112,5 +112,5 @@ def test_airflows_manager_lists_hook_form_link_and_triggers() -> None:
 
 def test_airflows_command_line_shows_us() -> None:
     arguments = [sys.executable, "-m", "airflow", "providers", "hooks", "--output", "plain"]
-    run = subprocess.run(arguments, capture_output=True, text=True, check=False)  # noqa: S603
+    run = subprocess.run(arguments, capture_output=True, text=True, check=False)
     assert "airflow_provider_pai_spot.hooks.pai_dlc.PaiDlcHook" in run.stdout, run.stderr

@@ -156,6 +156,21 @@ def is_loopback(endpoint: str) -> bool:
         return False
 
 
+def describe(settings: ConnectionSettings, endpoint: str) -> str:
+    """Return one line that says which DLC answered, and as whom; no secret."""
+    whose = "the connection's AccessKey" if settings.has_access_key else "the default chain"
+    source = whose if settings.credential_source == "auto" else settings.credential_source
+    parts = [
+        f"DLC answered at {settings.protocol}://{endpoint}",
+        f"region {settings.region_id or 'unknown: set region_id, console links need it'}",
+        f"workspace {settings.workspace_id or 'not set: the default workspace of the caller'}",
+        f"credentials from {source}{f', assuming {settings.role_arn}' if settings.role_arn else ''}",
+    ]
+    if settings.unknown_extras:
+        parts.append(f"not understood in the extra: {', '.join(settings.unknown_extras)}")
+    return "; ".join(parts) + "."
+
+
 class _Reader:
     """One connection's fields, each with its own check and its own complaint."""
 

@@ -217,7 +217,7 @@ def fingerprint(settings: ConnectionSettings) -> str:
 
 def _after_fork() -> None:
     CLIENTS.forget()
-    sdk.forget_sockets()
+    sdk.start_over_in_child()
 
 
 _SALT = secrets.token_bytes(32)

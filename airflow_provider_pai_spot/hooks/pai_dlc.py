@@ -17,7 +17,7 @@ from airflow_provider_pai_spot.exceptions import (
     PaiDlcThrottled,
 )
 from airflow_provider_pai_spot.hooks import dlc_client, listing
-from airflow_provider_pai_spot.hooks.connection import ConnectionSettings, parse_connection
+from airflow_provider_pai_spot.hooks.connection import ConnectionSettings, describe, parse_connection
 from airflow_provider_pai_spot.hooks.errors import unreadable
 from airflow_provider_pai_spot.hooks.retrying import RetryRules, with_retries
 
@@ -133,7 +133,12 @@ class PaiDlcHook(BaseHook):
 
     @property
     def settings(self) -> ConnectionSettings:
-        """The checked connection; looked up on first use."""
+        """
+        The checked connection; looked up on first use.
+
+        :raises AirflowNotFoundException: there is no such connection.
+        :raises PaiDlcError: it cannot be right.
+        """
         if self._settings is None:
             connection = self.get_connection(self.pai_dlc_conn_id)
             self._settings = parse_connection(connection, region_id=self._region_id, workspace_id=self._workspace_id)
@@ -310,7 +315,7 @@ class PaiDlcHook(BaseHook):
             return False, str(error)
         except Exception as error:  # noqa: BLE001 - a button shows what it met
             return False, f"Connection {self.pai_dlc_conn_id!r}: {type(error).__name__}: {error}"
-        return True, _tested(settings, self.endpoint)
+        return True, describe(settings, self.endpoint)
 
     # --- how calls are made -----------------------------------------------------------------------
 
@@ -375,20 +380,7 @@ def _mask(settings: ConnectionSettings) -> None:
     """Register what Airflow does not mask by itself when a connection comes from a preset or a cache."""
     from airflow.sdk.log import mask_secret  # loads the logging stack
 
-    for secret in (settings.access_key_secret, settings.security_token):
+    secrets = (settings.access_key_secret, settings.security_token, settings.http_proxy, settings.https_proxy)
+    for secret in secrets:
         if secret:
             mask_secret(secret)
-
-
-def _tested(settings: ConnectionSettings, endpoint: str) -> str:
-    whose = "the connection's AccessKey" if settings.has_access_key else "the default chain"
-    source = whose if settings.credential_source == "auto" else settings.credential_source
-    parts = [
-        f"DLC answered at {settings.protocol}://{endpoint}",
-        f"region {settings.region_id or 'unknown: set region_id, console links need it'}",
-        f"workspace {settings.workspace_id or 'not set: the default workspace of the caller'}",
-        f"credentials from {source}{f', assuming {settings.role_arn}' if settings.role_arn else ''}",
-    ]
-    if settings.unknown_extras:
-        parts.append(f"not understood in the extra: {', '.join(settings.unknown_extras)}")
-    return "; ".join(parts) + "."

@@ -43,8 +43,10 @@ def load() -> Any:
     )
 
 
-def forget_sockets() -> None:
-    """Drop the SDK's process-wide sessions: a forked child must not share its parent's sockets."""
+def start_over_in_child() -> None:
+    """Share neither sockets nor a held lock with the parent, after a fork."""
+    global _lock  # noqa: PLW0603 - one lock per process
+    _lock = threading.Lock()
     core = sys.modules.get("darabonba.core")
     if core is not None:
         core.DaraCore._sessions.clear()  # noqa: SLF001 - the SDK has no public way

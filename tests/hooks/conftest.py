@@ -84,6 +84,10 @@ class ScriptedDlc:
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
         self._thread.start()
 
+    def reset(self) -> None:
+        self.seen.clear()
+        self.script(Answer())
+
     def script(self, *answers: Answer) -> None:
         self._script = list(answers)
 
@@ -142,11 +146,18 @@ def clock() -> ManualClock:
     return ManualClock()
 
 
-@pytest.fixture
-def dlc() -> Iterator[ScriptedDlc]:
+@pytest.fixture(scope="session")
+def scripted() -> Iterator[ScriptedDlc]:
+    """One server for all tests: the SDK builds a TLS context, 0.1 s of CPU, for each new port, http or not."""
     server = ScriptedDlc()
     yield server
     server.close()
+
+
+@pytest.fixture
+def dlc(scripted: ScriptedDlc) -> ScriptedDlc:
+    scripted.reset()
+    return scripted
 
 
 @pytest.fixture

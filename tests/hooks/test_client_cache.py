@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_pai_spot.exceptions import PaiDlcCredentialsError
-from airflow_provider_pai_spot.hooks import dlc_client
+from airflow_provider_pai_spot.hooks import dlc_client, sdk
 from airflow_provider_pai_spot.hooks.connection import parse_connection
 from airflow_provider_pai_spot.hooks.dlc_client import ClientCache, fingerprint
 from airflow_provider_pai_spot.hooks.pai_dlc import PaiDlcHook
@@ -92,12 +92,13 @@ def test_a_forked_child_shares_neither_clients_nor_sockets_nor_a_held_lock(hook:
         before = (len(dlc_client.CLIENTS._clients), len(DaraCore._sessions))
         results.put((before, client.get_job("dlc1")["Status"]))
 
-    with dlc_client.CLIENTS._lock:
+    with dlc_client.CLIENTS._lock, sdk._lock:
         process = context.Process(target=child)
         process.start()
-    assert results.get() == ((0, 0), "Running")
-    process.join()
+    process.join(30)
+    process.kill()
     assert process.exitcode == 0
+    assert results.get() == ((0, 0), "Running")
     assert client.get_job("dlc1")["Status"] == "Running"
 
 

@@ -282,7 +282,7 @@ def test_credentials_come_from_the_environment_where_the_connection_has_none(
         "ALIBABA_CLOUD_ECS_METADATA_DISABLED": "true",
     }
     kept = {key: os.environ[key] for key in ("AIRFLOW_HOME", "PATH") if key in os.environ}
-    run = subprocess.run(  # noqa: S603 - our own script
+    run = subprocess.run(
         [sys.executable, "-c", FROM_ENVIRONMENT], env={**kept, **variables}, capture_output=True, text=True, check=True
     )
     assert expected in run.stdout

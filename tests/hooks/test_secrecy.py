@@ -8,9 +8,11 @@ import traceback
 from typing import Any
 
 import pytest
+from airflow.sdk._shared.secrets_masker import redact
 
 from airflow_provider_pai_spot.exceptions import PaiDlcError
 from airflow_provider_pai_spot.hooks import sdk
+from airflow_provider_pai_spot.hooks.pai_dlc import PaiDlcHook
 from airflow_provider_pai_spot.hooks.retrying import RetryRules
 
 SECRET = "planted-access-key-secret"
@@ -125,3 +127,12 @@ def test_a_handler_of_the_users_own_stays() -> None:
 def test_the_hook_shows_no_secret(hook: Any) -> None:
     client = hook(security_token=TOKEN)
     assert not [planted for planted in PLANTED if planted in f"{client!r} {vars(client)!r} {client.fingerprint}"]
+
+
+def test_secrets_of_a_connection_that_is_looked_up_are_known_to_airflows_masker(
+    connection: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secrets = {"security_token": "planted-to-be-masked", "https_proxy": "http://u:planted-proxy@p"}
+    monkeypatch.setenv("AIRFLOW_CONN_PAI_MASKED", connection(password="planted-password", **secrets).as_json())
+    PaiDlcHook("pai_masked").region_id  # noqa: B018 - looks the connection up
+    assert "planted" not in redact(f"planted-password {' '.join(secrets.values())}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from types import SimpleNamespace
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -86,6 +87,10 @@ class Stored:
 def test_get_link_returns_the_pushed_url_or_nothing(monkeypatch: pytest.MonkeyPatch, pushed: Any, link: Any) -> None:
     monkeypatch.setattr(XCom, "get_value", Stored(pushed))
     assert PaiJobLink().get_link(SimpleNamespace(), ti_key=SimpleNamespace()) == link
+
+
+def test_airflow_still_reads_xcoms_the_way_the_link_asks() -> None:
+    assert set(inspect.signature(XCom.get_value).parameters) == {"ti_key", "key"}
 
 
 def test_outside_a_task_there_is_no_link() -> None:
