@@ -3,13 +3,13 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from airflow_provider_pai_spot.cli.demo.sessions import session_members
-
-DEMO = [sys.executable, "-m", "airflow_provider_pai_spot.cli.main", "demo", "--exit"]
+PAI_SPOT = "import sys; from airflow_provider_pai_spot.cli.main import main; sys.exit(main())"
+DEMO = [sys.executable, "-c", PAI_SPOT, "demo", "--exit"]
 PATIENCE_SECONDS = 90
 
 
@@ -25,9 +25,9 @@ def inhabitants(folder: Path) -> list[int]:
     return found
 
 
-def wait_until(condition: bool, folder: Path) -> None:
+def eventually(condition: Callable[[], bool]) -> None:
     deadline = time.monotonic() + PATIENCE_SECONDS
-    while bool(inhabitants(folder)) is not condition:
+    while not condition():
         assert time.monotonic() < deadline, "It did not happen."
         time.sleep(0.2)
 
@@ -51,8 +51,8 @@ def test_training_goes_on_at_its_last_checkpoint_after_the_market_took_the_machi
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda number: number.name)
 def test_a_demo_that_is_ended_early_leaves_no_process(number: signal.Signals, tmp_path: Path) -> None:
     demo = subprocess.Popen([*DEMO, "--home", str(tmp_path)], stdout=subprocess.PIPE, text=True)
-    wait_until(True, tmp_path)
+    eventually(lambda: bool(inhabitants(tmp_path)) or demo.poll() is not None)
     demo.send_signal(number)
-    demo.communicate()
-    wait_until(False, tmp_path)
-    assert session_members(demo.pid) == []
+    printed = demo.communicate()[0]
+    assert "Starting" in printed
+    eventually(lambda: inhabitants(tmp_path) == [])
