@@ -56,7 +56,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run `pai-spot` with these arguments (None: the process's own) and return its exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
-        return run(arguments)
+        code = run(arguments)
+        sys.stdout.flush()
+        return code  # noqa: TRY300 - what is flushed above can fail as well
     except KeyboardInterrupt:
         return _INTERRUPTED
     except BrokenPipeError:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from airflow_provider_pai_spot.hooks.pai_dlc import PaiDlcHook
 
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
-_COLUMNS = ("job", "status", "dag", "run", "task", "map", "attempt", "bid", "pending", "running", "owner")
+COLUMNS = ("job", "status", "dag", "run", "task", "map", "attempt", "bid", "pending", "running", "owner")
 _EPILOG = """\
 Jobs are known by the tags this provider puts on them; dag, run and task come from the job's AIRFLOW_CTX_* variables.
 No other environment variable of a job is read out. `owner` says whose end also ends the job: the task's, or (where a
@@ -70,7 +70,7 @@ def run(options: argparse.Namespace) -> int:
         print(json.dumps([line.to_dict() for line in lines], indent=2, ensure_ascii=False))
         return 0
     if lines:
-        print_table(_COLUMNS, [_cells(line) for line in lines])
+        print_table(COLUMNS, [_cells(line) for line in lines])
     print(_total(lines, options.since, namespace))
     return 0
 

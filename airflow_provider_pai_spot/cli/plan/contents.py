@@ -63,7 +63,7 @@ class BidShown:
     @classmethod
     def of(cls, role: str, bid: Bid) -> Self:
         """Return what is shown of a bid."""
-        hourly = None if bid.kind == "discount" else f"{Decimal(bid.value) * _MINUTES_PER_HOUR:f}"
+        hourly = None if bid.kind == "discount" else f"{(Decimal(bid.value) * _MINUTES_PER_HOUR).normalize():f}"
         return cls(role=role, kind=bid.kind, value=bid.value, per_hour=hourly)
 
 

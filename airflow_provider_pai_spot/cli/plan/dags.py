@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,9 @@ from airflow_provider_pai_spot.sensors.spot_job import SpotJobSensor
 
 if TYPE_CHECKING:
     from airflow.dag_processing.dagbag import BundleDagBag
+
+
+_SHOWN = 5
 
 
 def find_dag(dag_id: str, dag_file: Path | None) -> Any:
@@ -80,15 +84,22 @@ def _bags_of_bundles() -> Iterable[BundleDagBag]:
 
 def _not_found(dag_id: str, dag_file: Path | None, bags: list[BundleDagBag]) -> str:
     where = str(dag_file) if dag_file else f"the configured DAG bundles ({', '.join(str(b.dag_folder) for b in bags)})"
-    found = sorted(one for bag in bags for one in bag.dags)
+    found = [one for bag in bags for one in bag.dags]
     errors = {file: error for bag in bags for file, error in bag.import_errors.items()}
-    parts = [f"DAG {dag_id!r} is not in {where}"]
-    if found:
-        parts.append(f"there are: {', '.join(found)}")
-    parts += [f"{file} cannot be imported: {_last_line(error)}" for file, error in errors.items()]
+    parts = [f"DAG {dag_id!r} is not in {where}", *_instead(dag_id, found)]
+    parts += [f"{file} cannot be imported: {_last_line(error)}" for file, error in list(errors.items())[:_SHOWN]]
     if dag_file is None:
         parts.append("name its file with --dag-file")
     return "; ".join(parts) + "."
+
+
+def _instead(dag_id: str, found: list[str]) -> list[str]:
+    if close := difflib.get_close_matches(dag_id, found, n=1):
+        return [f"did you mean {close[0]!r}?"]
+    if not found:
+        return []
+    more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+    return [f"there are: {', '.join(sorted(found)[:_SHOWN])}{more}"]
 
 
 def _last_line(error: str) -> str:

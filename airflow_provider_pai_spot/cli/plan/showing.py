@@ -96,10 +96,8 @@ def _retries(sums: Arithmetic) -> Iterator[Line]:
         yield from _handed_over(sums)
         return
     tries, jobs = sums.retries + 1, sums.max_revocations + 1
-    yield (
-        "jobs",
-        f"at most ({sums.retries} retries + 1) x ({sums.max_revocations} revocations + 1) = {sums.jobs_at_most}",
-    )
+    product = f"(retries {sums.retries} + 1) x (max_revocations {sums.max_revocations} + 1)"
+    yield "jobs", f"at most {product} = {sums.jobs_at_most}"
     yield "failures", f"use retries only: {_times(tries, 'try', 'tries')} in all"
     yield "revocations", f"stay within their try, {_times(jobs, 'job', 'jobs')} at most; the next one uses a retry"
     yield "bids", f"{', then '.join(sums.bids)}{' (repeats)' if len(sums.bids) > 1 else ''}; each try starts over"
