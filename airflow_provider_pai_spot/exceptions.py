@@ -111,7 +111,7 @@ class PaiDlcError(PaiSpotError):
     ) -> None:
         super().__init__(message)
         self.code = code
-        self.status_code = status_code
+        self.status_code = status_code  # type: ignore[assignment]  # Airflow's is what its own API answers with
         self.request_id = request_id
 
 

@@ -11,6 +11,7 @@ from typing import Literal, cast
 from airflow.sdk.configuration import conf
 
 SECTION = "pai_spot"
+DEFAULT_CONN_ID = "pai_dlc_default"
 
 
 def namespace() -> str:

@@ -20,6 +20,7 @@ from airflow_provider_pai_spot.hooks import dlc_client, listing
 from airflow_provider_pai_spot.hooks.connection import ConnectionSettings, describe, parse_connection
 from airflow_provider_pai_spot.hooks.errors import unreadable
 from airflow_provider_pai_spot.hooks.retrying import RetryRules, with_retries
+from airflow_provider_pai_spot.settings import DEFAULT_CONN_ID
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -59,7 +60,7 @@ class PaiDlcHook(BaseHook):
     """
 
     conn_name_attr = "pai_dlc_conn_id"
-    default_conn_name = "pai_dlc_default"
+    default_conn_name = DEFAULT_CONN_ID
     conn_type = "pai_dlc"
     hook_name = "Alibaba Cloud PAI DLC"
 

@@ -2,50 +2,30 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
-from datetime import datetime, timedelta
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowTaskTimeout, TaskDeferralError, TaskDeferralTimeout
 
 from airflow_provider_pai_spot import settings as provider_settings
-from airflow_provider_pai_spot.attempts.drive import drive
-from airflow_provider_pai_spot.attempts.follow import WaitLimits, follow
-from airflow_provider_pai_spot.attempts.identity import Owner, TaskIdentity
-from airflow_provider_pai_spot.attempts.kill import KillSwitch
-from airflow_provider_pai_spot.attempts.moment import TryMoment
-from airflow_provider_pai_spot.attempts.session import after, earliest, identity_from, moment_from, open_jobs
-from airflow_provider_pai_spot.attempts.stopping import stop_and_wait
-from airflow_provider_pai_spot.attempts.task_jobs import Ended, Finished, TaskJobs, Waiting, Wanted
-from airflow_provider_pai_spot.clock import SYSTEM_CLOCK
-from airflow_provider_pai_spot.dlc.job import Job
-from airflow_provider_pai_spot.dlc.job_request import (
-    InvalidJobRequest,
-    JobRequest,
-    build_job_request,
-    check_static_arguments,
-    default_display_name,
-)
-from airflow_provider_pai_spot.dlc.outcome import JobOutcome, StopReason
-from airflow_provider_pai_spot.dlc.status import is_decided
-from airflow_provider_pai_spot.dlc.verdict import classify
+from airflow_provider_pai_spot.dlc.job_request import InvalidJobRequest, check_static_arguments
 from airflow_provider_pai_spot.exceptions import SpotSubmissionRefused
-from airflow_provider_pai_spot.hooks.pai_dlc import PaiDlcHook
-from airflow_provider_pai_spot.links.pai_console import JOB_CONSOLE_KEY, PaiJobLink, job_console_url
+from airflow_provider_pai_spot.links.pai_console import PaiJobLink
 from airflow_provider_pai_spot.operators.options import as_timedelta, mask_request_secrets
 from airflow_provider_pai_spot.recovery import SpotRecovery
-from airflow_provider_pai_spot.triggers.spot_job import SpotJobTrigger
 
 if TYPE_CHECKING:
     import jinja2
     from airflow.sdk import Context
 
-_BACKSTOP = timedelta(minutes=10)
-"""How long after the last deadline Airflow's own deferral timeout waits for the trigger to have acted."""
+    from airflow_provider_pai_spot.attempts.identity import TaskIdentity
+    from airflow_provider_pai_spot.attempts.moment import TryMoment
+    from airflow_provider_pai_spot.attempts.task_jobs import Wanted
+    from airflow_provider_pai_spot.dlc.job_request import JobRequest
+    from airflow_provider_pai_spot.hooks.pai_dlc import PaiDlcHook
+    from airflow_provider_pai_spot.operators.flow import OperatorFlow
 
 JOB_ARGUMENTS = (
     "image",
@@ -154,7 +134,7 @@ class SubmitSpotJobOperator(BaseOperator):
         region_id: str | None = None,
         workspace_id: str | None = None,
         job_overrides: Mapping[str, Any] | str | None = None,
-        pai_dlc_conn_id: str = PaiDlcHook.default_conn_name,
+        pai_dlc_conn_id: str = provider_settings.DEFAULT_CONN_ID,
         poll_interval: timedelta | float = 30,
         deferrable: bool = True,
         wait_for_completion: bool = True,
@@ -198,29 +178,29 @@ class SubmitSpotJobOperator(BaseOperator):
         self.total_timeout = as_timedelta("total_timeout", total_timeout)
         try:
             self.recovery = SpotRecovery.coerce(recovery)
-            check_static_arguments(self._arguments(), bid_grid=provider_settings.bid_grid())
+            check_static_arguments(self.job_arguments(), bid_grid=provider_settings.bid_grid())
         except InvalidJobRequest as error:
             raise SpotSubmissionRefused(f"{self.task_id}: {error}") from None
-        self._kill: KillSwitch | None = None
+        self._flow: OperatorFlow | None = None
 
-    # --- what Airflow calls ---
+    # --- what Airflow calls; the flow itself loads only where a job is dealt with, not where a DAG is parsed ---
 
     def execute(self, context: Context) -> str | None:
         """Take over what an earlier try left, or submit; then wait."""
-        jobs = self._open(context)
+        flow = self._begin(context)
         try:
-            return self._go_on(jobs, jobs.begin())
+            return flow.begin()
         except AirflowTaskTimeout:
-            self._stop_at_timeout()
+            flow.stop_at_execution_timeout()
             raise
 
     def execute_complete(self, context: Context, event: Mapping[str, Any]) -> str | None:
         """Act on the trigger's event: return, submit the next attempt, or raise."""
-        jobs = self._open(context)
+        flow = self._begin(context)
         try:
-            return self._go_on(jobs, Ended(JobOutcome.from_dict(event)))
+            return flow.resume(event)
         except AirflowTaskTimeout:
-            self._stop_at_timeout()
+            flow.stop_at_execution_timeout()
             raise
 
     def resume_execution(self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context) -> Any:
@@ -228,124 +208,33 @@ class SubmitSpotJobOperator(BaseOperator):
         try:
             return super().resume_execution(next_method, next_kwargs, context)
         except TaskDeferralTimeout:
-            jobs = self._open(context)
-            return self._go_on(jobs, self._end_newest(jobs, StopReason.TOTAL_TIMEOUT))
+            return self._begin(context).end_after_deferral_timeout()
         except TaskDeferralError:
-            moment = moment_from(context)
-            if moment.try_number > moment.max_tries:
-                self._end_newest(self._open(context), StopReason.KILLED)
+            self._begin(context).end_if_no_try_is_left()
             raise
 
     def on_kill(self) -> None:
         """Stop the job if Airflow has given the task up; runs in a signal handler."""
-        if self._kill is not None:
-            self._kill.pull()
+        if self._flow is not None:
+            self._flow.kill.pull()
 
-    # --- the flow ---
+    def _begin(self, context: Context) -> OperatorFlow:
+        from airflow_provider_pai_spot.operators.flow import OperatorFlow
 
-    def _go_on(self, jobs: TaskJobs, step: Waiting | Ended) -> str | None:
-        """Go from step to step until the work is done, or Airflow takes the task off the worker."""
-        while True:
-            if isinstance(step, Ended):
-                done = jobs.conclude(step.outcome)
-                if isinstance(done, Finished):
-                    return done.outcome.job_id
-                step = done
-            elif not self.wait_for_completion:
-                return jobs.hand_over(step.job_id)
-            else:
-                step = Ended(self._wait(jobs, step.job_id))
+        self._flow = OperatorFlow(self, context)
+        return self._flow
 
-    def _wait(self, jobs: TaskJobs, job_id: str) -> JobOutcome:
-        """Wait here, or leave it to the triggerer unless the job is over already."""
-        limits = self._limits(jobs.moment)
-        if self._kill is not None:
-            self._kill.check(job_id)
-        if not self.deferrable:
-            following = follow(
-                job_id,
-                limits=limits,
-                poll_interval=self.poll_interval.total_seconds(),
-                now=SYSTEM_CLOCK.now,
-                log=self.log,
-                spot=True,
-            )
-            return drive(following, jobs.hook, SYSTEM_CLOCK)
-        job = Job(jobs.hook.get_job(job_id))
-        if is_decided(job.status):
-            return classify(job, spot=True)
-        return self._defer_until_over(job_id, limits)
-
-    def _defer_until_over(self, job_id: str, limits: WaitLimits) -> NoReturn:
-        deadline = earliest(limits.total_deadline, limits.execution_deadline)
-        self.defer(
-            trigger=SpotJobTrigger(
-                job_id=job_id,
-                pai_dlc_conn_id=self.pai_dlc_conn_id,
-                region_id=self.region_id,
-                workspace_id=None if self.workspace_id is None else str(self.workspace_id),
-                poll_interval=self.poll_interval.total_seconds(),
-                pending_timeout=limits.pending_timeout,
-                run_timeout=limits.run_timeout,
-                total_deadline=_iso(limits.total_deadline),
-                execution_deadline=_iso(limits.execution_deadline),
-                cancel_on_kill=self.cancel_on_kill,
-            ),
-            method_name="execute_complete",
-            timeout=None if deadline is None else max(deadline - SYSTEM_CLOCK.now(), timedelta(0)) + _BACKSTOP,
-        )
-
-    def _end_newest(self, jobs: TaskJobs, reason: StopReason) -> Ended:
-        """Stop the newest job, whose trigger did not."""
-        newest = jobs.ledger.newest
-        if newest is None or newest.job_id is None:
-            raise SpotSubmissionRefused(f"{self.task_id}: no job is known that could have been waited for.")
-        return Ended(jobs.stop(newest, newest.job_id, reason))
-
-    def _stop_at_timeout(self) -> None:
-        """Airflow's `execution_timeout` struck in the worker: the job goes with the task."""
-        if self._kill is not None and self._kill.job_id is not None and self.cancel_on_kill:
-            self.log.warning("execution_timeout: stopping %s", self._kill.job_id)
-            stop_and_wait(self._hook, self._kill.job_id, StopReason.EXECUTION_TIMEOUT, clock=SYSTEM_CLOCK, log=self.log)
-
-    # --- what the arguments mean ---
-
-    @cached_property
-    def _hook(self) -> PaiDlcHook:
-        return PaiDlcHook(self.pai_dlc_conn_id, region_id=self.region_id, workspace_id=self.workspace_id)
-
-    def _open(self, context: Context) -> TaskJobs:
-        identity = identity_from(context, self._hook)
-        self._kill = KillSwitch(hook=self._hook, identity=identity, cancel_on_kill=self.cancel_on_kill, log=self.log)
-        return open_jobs(
-            context,
-            hook=self._hook,
-            identity=identity,
-            wanted=self.wanted(identity, self._hook, moment_from(context)),
-            kill=self._kill,
-            console_url=job_console_url,
-            console_key=JOB_CONSOLE_KEY,
-            log=self.log,
-        )
+    # --- what the task asks for ---
 
     def wanted(self, identity: TaskIdentity, hook: PaiDlcHook, moment: TryMoment) -> Wanted:
         """
-        Return what this task asks for; the sensor asks its submit task for the same.
+        Return what this task asks for; a sensor asks its submit task for the same.
 
         :raises SpotSubmissionRefused: the rendered arguments cannot work.
         """
-        request = self.request(identity, hook)
-        for warning in request.warnings:
-            self.log.warning("%s", warning)
-        return Wanted(
-            request=request,
-            recovery=self.recovery,
-            owner=Owner.TASK if self.wait_for_completion else Owner.RUN,
-            reattach=self.reattach,
-            total_deadline=earliest(*self._deadlines(moment)),
-            log_tail_lines=provider_settings.log_tail_lines(),
-            verify_spot_terms=provider_settings.verify_spot_terms(),
-        )
+        from airflow_provider_pai_spot.operators.wanted import wanted_by
+
+        return wanted_by(self, identity, hook, moment)
 
     def request(self, identity: TaskIdentity, hook: PaiDlcHook) -> JobRequest:
         """
@@ -353,39 +242,13 @@ class SubmitSpotJobOperator(BaseOperator):
 
         :raises SpotSubmissionRefused: the rendered arguments cannot work.
         """
-        arguments = self._arguments()
-        arguments["workspace_id"] = self.workspace_id or hook.workspace_id or None
-        arguments["display_name"] = self.display_name or default_display_name(
-            identity.dag_id, identity.task_id, identity.key[:8]
-        )
-        arguments["job_max_running_time_minutes"] = self._max_running_minutes()
-        try:
-            request = build_job_request(arguments, bid_grid=provider_settings.bid_grid())
-            ladder = self.recovery.check_against(request.bids_by_role.values(), provider_settings.bid_grid())
-        except InvalidJobRequest as error:
-            raise SpotSubmissionRefused(f"{self.task_id}: {error}") from None
-        return replace(request, warnings=(*request.warnings, *ladder))
+        from airflow_provider_pai_spot.operators.wanted import request_of
 
-    def _arguments(self) -> dict[str, Any]:
+        return request_of(self, identity, hook)
+
+    def job_arguments(self) -> dict[str, Any]:
+        """Return the arguments that describe the job, by name."""
         return {name: getattr(self, name) for name in JOB_ARGUMENTS}
-
-    def _max_running_minutes(self) -> int | None:
-        """DLC's own guard, should nobody be left to stop the job."""
-        limit = self.run_timeout or self.execution_timeout
-        return None if limit is None else max(1, math.ceil(limit.total_seconds() / 60))
-
-    def _deadlines(self, moment: TryMoment) -> tuple[datetime | None, datetime | None]:
-        return after(moment.started_at, self.total_timeout), after(moment.started_at, self.execution_timeout)
-
-    def _limits(self, moment: TryMoment) -> WaitLimits:
-        total, execution = self._deadlines(moment)
-        return WaitLimits(
-            pending_timeout=_seconds(self.pending_timeout),
-            run_timeout=_seconds(self.run_timeout),
-            total_deadline=total,
-            execution_deadline=execution,
-            poll_error_tolerance=provider_settings.poll_error_tolerance(),
-        )
 
     def _do_render_template_fields(
         self,
@@ -407,11 +270,3 @@ class SubmitSpotJobOperator(BaseOperator):
                     "(${#array[@]}, {{, {%) goes between {% raw %} and {% endraw %}."
                 ) from None
         mask_request_secrets(self.job_specs, self.job_overrides)
-
-
-def _seconds(limit: timedelta | None) -> float | None:
-    return None if limit is None else limit.total_seconds()
-
-
-def _iso(moment: datetime | None) -> str | None:
-    return None if moment is None else moment.isoformat()

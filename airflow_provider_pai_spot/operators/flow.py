@@ -1,0 +1,163 @@
+"""One session of SubmitSpotJobOperator on a worker: from step to step until the work is done or deferred."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from airflow_provider_pai_spot import settings as provider_settings
+from airflow_provider_pai_spot.attempts.drive import drive
+from airflow_provider_pai_spot.attempts.follow import WaitLimits, follow
+from airflow_provider_pai_spot.attempts.kill import KillSwitch
+from airflow_provider_pai_spot.attempts.session import earliest, identity_from, moment_from, open_jobs
+from airflow_provider_pai_spot.attempts.stopping import stop_and_wait
+from airflow_provider_pai_spot.attempts.task_jobs import Ended, Finished, Waiting
+from airflow_provider_pai_spot.clock import SYSTEM_CLOCK
+from airflow_provider_pai_spot.dlc.job import Job
+from airflow_provider_pai_spot.dlc.outcome import JobOutcome, StopReason
+from airflow_provider_pai_spot.dlc.status import is_decided
+from airflow_provider_pai_spot.dlc.verdict import classify
+from airflow_provider_pai_spot.exceptions import SpotSubmissionRefused
+from airflow_provider_pai_spot.hooks.pai_dlc import PaiDlcHook
+from airflow_provider_pai_spot.links.pai_console import JOB_CONSOLE_KEY, job_console_url
+from airflow_provider_pai_spot.operators.wanted import deadlines_of
+from airflow_provider_pai_spot.triggers.spot_job import SpotJobTrigger
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from airflow_provider_pai_spot.operators.spot_job import SubmitSpotJobOperator
+
+_BACKSTOP = timedelta(minutes=10)
+"""How long after the last deadline Airflow's own deferral timeout waits for the trigger to have acted."""
+
+
+class OperatorFlow:
+    """
+    What an operator does on a worker between being started and returning, raising or deferring.
+
+    :param operator: with its arguments rendered.
+    """
+
+    def __init__(self, operator: SubmitSpotJobOperator, context: Context) -> None:
+        self.operator = operator
+        self.log = operator.log
+        self.hook = PaiDlcHook(
+            operator.pai_dlc_conn_id, region_id=operator.region_id, workspace_id=operator.workspace_id
+        )
+        self.moment = moment_from(context)
+        identity = identity_from(context, self.hook)
+        self.kill = KillSwitch(hook=self.hook, identity=identity, cancel_on_kill=operator.cancel_on_kill, log=self.log)
+        self.jobs = open_jobs(
+            context,
+            hook=self.hook,
+            identity=identity,
+            wanted=operator.wanted(identity, self.hook, self.moment),
+            kill=self.kill,
+            console_url=job_console_url,
+            console_key=JOB_CONSOLE_KEY,
+            log=self.log,
+        )
+
+    def begin(self) -> str | None:
+        """Take over what an earlier try left, or submit; then wait. Returns the id of the job that decided."""
+        return self._go_on(self.jobs.begin())
+
+    def resume(self, event: Mapping[str, Any]) -> str | None:
+        """Go on with the trigger's event."""
+        return self._go_on(Ended(JobOutcome.from_dict(event)))
+
+    def end_after_deferral_timeout(self) -> str | None:
+        """Act in the place of a trigger that did not: every deadline is long past."""
+        return self._go_on(self._end_newest(StopReason.TOTAL_TIMEOUT))
+
+    def end_if_no_try_is_left(self) -> None:
+        """Stop the job of a try whose trigger failed, unless another try will take it over."""
+        if self.moment.try_number > self.moment.max_tries:
+            self._end_newest(StopReason.KILLED)
+
+    def stop_at_execution_timeout(self) -> None:
+        """Airflow's `execution_timeout` struck on the worker: the job goes with the task."""
+        job_id = self.kill.job_id
+        if job_id is not None and self.operator.cancel_on_kill:
+            self.log.warning("execution_timeout: stopping %s", job_id)
+            stop_and_wait(self.hook, job_id, StopReason.EXECUTION_TIMEOUT, clock=SYSTEM_CLOCK, log=self.log)
+
+    def _go_on(self, step: Waiting | Ended) -> str | None:
+        while True:
+            if isinstance(step, Ended):
+                done = self.jobs.conclude(step.outcome)
+                if isinstance(done, Finished):
+                    return done.outcome.job_id
+                step = done
+            elif not self.operator.wait_for_completion:
+                return self.jobs.hand_over(step.job_id)
+            else:
+                step = Ended(self._wait(step.job_id))
+
+    def _wait(self, job_id: str) -> JobOutcome:
+        """Wait here, or leave it to the triggerer unless the job is over already."""
+        limits = self._limits()
+        self.kill.check(job_id)
+        if not self.operator.deferrable:
+            return self._wait_here(job_id, limits)
+        job = Job(self.hook.get_job(job_id))
+        if is_decided(job.status):
+            return classify(job, spot=True)
+        return self._defer(job_id, limits)
+
+    def _wait_here(self, job_id: str, limits: WaitLimits) -> JobOutcome:
+        following = follow(
+            job_id,
+            limits=limits,
+            poll_interval=self.operator.poll_interval.total_seconds(),
+            now=SYSTEM_CLOCK.now,
+            log=self.log,
+            spot=True,
+        )
+        return drive(following, self.hook, SYSTEM_CLOCK)
+
+    def _defer(self, job_id: str, limits: WaitLimits) -> NoReturn:
+        operator = self.operator
+        deadline = earliest(limits.total_deadline, limits.execution_deadline)
+        operator.defer(
+            trigger=SpotJobTrigger(
+                job_id=job_id,
+                pai_dlc_conn_id=operator.pai_dlc_conn_id,
+                region_id=operator.region_id,
+                workspace_id=None if operator.workspace_id is None else str(operator.workspace_id),
+                poll_interval=operator.poll_interval.total_seconds(),
+                pending_timeout=limits.pending_timeout,
+                run_timeout=limits.run_timeout,
+                total_deadline=_iso(limits.total_deadline),
+                execution_deadline=_iso(limits.execution_deadline),
+                cancel_on_kill=operator.cancel_on_kill,
+            ),
+            method_name="execute_complete",
+            timeout=None if deadline is None else max(deadline - SYSTEM_CLOCK.now(), timedelta(0)) + _BACKSTOP,
+        )
+
+    def _end_newest(self, reason: StopReason) -> Ended:
+        newest = self.jobs.ledger.newest
+        if newest is None or newest.job_id is None:
+            raise SpotSubmissionRefused(f"{self.operator.task_id}: no job is known that could have been waited for.")
+        return Ended(self.jobs.stop(newest, newest.job_id, reason))
+
+    def _limits(self) -> WaitLimits:
+        total, execution = deadlines_of(self.operator, self.moment)
+        return WaitLimits(
+            pending_timeout=_seconds(self.operator.pending_timeout),
+            run_timeout=_seconds(self.operator.run_timeout),
+            total_deadline=total,
+            execution_deadline=execution,
+            poll_error_tolerance=provider_settings.poll_error_tolerance(),
+        )
+
+
+def _seconds(limit: timedelta | None) -> float | None:
+    return None if limit is None else limit.total_seconds()
+
+
+def _iso(moment: datetime | None) -> str | None:
+    return None if moment is None else moment.isoformat()

@@ -1,0 +1,77 @@
+"""From an operator's rendered arguments to what its task asks for."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from airflow_provider_pai_spot import settings as provider_settings
+from airflow_provider_pai_spot.attempts.identity import Owner, TaskIdentity
+from airflow_provider_pai_spot.attempts.moment import TryMoment
+from airflow_provider_pai_spot.attempts.session import after, earliest
+from airflow_provider_pai_spot.attempts.task_jobs import Wanted
+from airflow_provider_pai_spot.dlc.job_request import (
+    InvalidJobRequest,
+    JobRequest,
+    build_job_request,
+    default_display_name,
+)
+from airflow_provider_pai_spot.exceptions import SpotSubmissionRefused
+from airflow_provider_pai_spot.hooks.pai_dlc import PaiDlcHook
+
+if TYPE_CHECKING:
+    from airflow_provider_pai_spot.operators.spot_job import SubmitSpotJobOperator
+
+
+def wanted_by(operator: SubmitSpotJobOperator, identity: TaskIdentity, hook: PaiDlcHook, moment: TryMoment) -> Wanted:
+    """
+    Return what the task asks for.
+
+    :raises SpotSubmissionRefused: the rendered arguments cannot work.
+    """
+    request = request_of(operator, identity, hook)
+    for warning in request.warnings:
+        operator.log.warning("%s", warning)
+    return Wanted(
+        request=request,
+        recovery=operator.recovery,
+        owner=Owner.TASK if operator.wait_for_completion else Owner.RUN,
+        reattach=operator.reattach,
+        total_deadline=earliest(*deadlines_of(operator, moment)),
+        log_tail_lines=provider_settings.log_tail_lines(),
+        verify_spot_terms=provider_settings.verify_spot_terms(),
+    )
+
+
+def request_of(operator: SubmitSpotJobOperator, identity: TaskIdentity, hook: PaiDlcHook) -> JobRequest:
+    """
+    Return the checked request, with the defaults that the connection and the task's own name supply.
+
+    :raises SpotSubmissionRefused: the rendered arguments cannot work.
+    """
+    grid = provider_settings.bid_grid()
+    arguments = operator.job_arguments()
+    arguments["workspace_id"] = operator.workspace_id or hook.workspace_id or None
+    arguments["display_name"] = operator.display_name or default_display_name(
+        identity.dag_id, identity.task_id, identity.key[:8]
+    )
+    arguments["job_max_running_time_minutes"] = max_running_minutes(operator)
+    try:
+        request = build_job_request(arguments, bid_grid=grid)
+        ladder = operator.recovery.check_against(request.bids_by_role.values(), grid)
+    except InvalidJobRequest as error:
+        raise SpotSubmissionRefused(f"{operator.task_id}: {error}") from None
+    return replace(request, warnings=(*request.warnings, *ladder))
+
+
+def deadlines_of(operator: SubmitSpotJobOperator, moment: TryMoment) -> tuple[datetime | None, datetime | None]:
+    """Return when `total_timeout` and `execution_timeout` are used up, counted from the start of the try."""
+    return after(moment.started_at, operator.total_timeout), after(moment.started_at, operator.execution_timeout)
+
+
+def max_running_minutes(operator: SubmitSpotJobOperator) -> int | None:
+    """Return DLC's own guard in whole minutes, should nobody be left to stop the job."""
+    limit = operator.run_timeout or operator.execution_timeout
+    return None if limit is None else max(1, math.ceil(limit.total_seconds() / 60))

@@ -1,0 +1,158 @@
+"""What SpotJobTrigger does in the triggerer: drive `follow` on the event loop, and stop a job nobody wants."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from datetime import UTC, datetime
+from typing import Any, Protocol
+
+from airflow_provider_pai_spot import settings
+from airflow_provider_pai_spot.attempts.airflow_state import task_is_over
+from airflow_provider_pai_spot.attempts.drive import JobReader, answer
+from airflow_provider_pai_spot.attempts.follow import Following, Wait, WaitLimits, follow
+from airflow_provider_pai_spot.attempts.identity import TaskIdentity
+from airflow_provider_pai_spot.clock import Clock
+from airflow_provider_pai_spot.dlc.job import Job
+from airflow_provider_pai_spot.dlc.outcome import JobOutcome
+from airflow_provider_pai_spot.dlc.status import Phase, is_decided, phase_of
+from airflow_provider_pai_spot.exceptions import PaiDlcError
+from airflow_provider_pai_spot.hooks.pai_dlc import PaiDlcHook
+from airflow_provider_pai_spot.hooks.retrying import RetryRules
+from airflow_provider_pai_spot.triggers.dlc_threads import in_dlc_thread
+from airflow_provider_pai_spot.triggers.spot_job import SpotJobTrigger
+
+_JITTER = (0.9, 1.1)
+_ONCE = RetryRules(attempts=1)  # the trigger looks again anyway; waiting in one of the few threads would delay others
+_STOP_SEEN_WITHIN = 20.0
+"""Seconds in which a stop must show; below Airflow's `[triggerer] on_kill_timeout` of 30 s."""
+_STOP_POLL = 1.0
+
+
+async def follow_to_the_end(trigger: SpotJobTrigger) -> JobOutcome:
+    """Wait until the job's end is known or a limit passes, and not less than the minimum dwell."""
+    clock = trigger.clock
+    earliest = clock.now().timestamp() + _min_dwell(trigger)
+    hook = await _hook_of(trigger)
+    following = follow(
+        trigger.job_id,
+        limits=_limits_of(trigger),
+        poll_interval=trigger.poll_interval,
+        now=clock.now,
+        log=trigger.log,
+        spot=True,
+    )
+    outcome = await _drive(following, hook, clock)
+    await clock.asleep(max(0.0, earliest - clock.now().timestamp()))
+    return outcome
+
+
+async def stop_if_task_is_over(trigger: SpotJobTrigger) -> None:
+    """Stop the job if Airflow says that the task instance is finished or gone; no answer is not a yes."""
+    if not trigger.cancel_on_kill:
+        trigger.log.info("%s is left running: cancel_on_kill=False", trigger.job_id)
+        return
+    if not await _task_is_over(trigger):
+        trigger.log.info("%s is left running: its task has not ended in Airflow", trigger.job_id)
+        return
+    hook = await _hook_of(trigger)
+    trigger.log.warning("the task was ended in Airflow; stopping %s", trigger.job_id)
+    await _stop_and_see(trigger, hook)
+
+
+async def _drive(following: Following, hook: JobReader, clock: Clock) -> JobOutcome:
+    reply: Any = None
+    while True:
+        try:
+            command = following.send(reply)
+        except StopIteration as end:
+            outcome: JobOutcome = end.value
+            return outcome
+        if isinstance(command, Wait):
+            jitter = random.uniform(*_JITTER)  # noqa: S311 - spreads the polls of many triggers
+            await clock.asleep(command.seconds * jitter)
+            reply = None
+        else:
+            reply = await in_dlc_thread(answer, command, hook)
+
+
+def _limits_of(trigger: SpotJobTrigger) -> WaitLimits:
+    return WaitLimits(
+        pending_timeout=trigger.pending_timeout,
+        run_timeout=trigger.run_timeout,
+        total_deadline=_moment(trigger.total_deadline),
+        execution_deadline=_moment(trigger.execution_deadline),
+        poll_error_tolerance=settings.poll_error_tolerance(),
+        stop_at_limit=trigger.stop_at_limit,
+    )
+
+
+def _min_dwell(trigger: SpotJobTrigger) -> float:
+    """
+    Seconds before which no event is fired; 0 without a task instance, as under `dag.test()`.
+
+    Airflow 3.3 fails the try of a task that resumes before the scheduler has heard of its deferral
+    (apache/airflow #71580).
+    """
+    return settings.trigger_min_dwell() if trigger.task_instance is not None else 0.0
+
+
+async def _hook_of(trigger: SpotJobTrigger) -> PaiDlcHook:
+    connection = await PaiDlcHook.aget_connection(trigger.pai_dlc_conn_id)
+    return PaiDlcHook.from_connection(
+        connection, region_id=trigger.region_id, workspace_id=trigger.workspace_id, retry_rules=_ONCE
+    )
+
+
+class _Instance(Protocol):
+    """What the triggerer tells a trigger about its task instance."""
+
+    dag_id: str
+    run_id: str
+    task_id: str
+    map_index: int | None
+
+
+async def _task_is_over(trigger: SpotJobTrigger) -> bool:
+    instance: _Instance | None = trigger.task_instance
+    if instance is None:
+        return False
+    identity = TaskIdentity(
+        namespace="",
+        dag_id=instance.dag_id,
+        run_id=instance.run_id,
+        task_id=instance.task_id,
+        map_index=-1 if instance.map_index is None else instance.map_index,
+    )
+    ask = trigger.ask_airflow or task_is_over
+    try:
+        return await asyncio.get_running_loop().run_in_executor(None, ask, identity)
+    except Exception as error:  # noqa: BLE001 - whatever it was, no answer is not a yes
+        trigger.log.warning("%s: Airflow could not be asked about its task: %s", trigger.job_id, error)
+        return False
+
+
+async def _stop_and_see(trigger: SpotJobTrigger, hook: PaiDlcHook) -> None:
+    """Stop, and look until the stop shows: whether one accepted in an early state holds is not documented."""
+    job_id, clock = trigger.job_id, trigger.clock
+    give_up_at = clock.now().timestamp() + _STOP_SEEN_WITHIN
+    status = ""
+    while clock.now().timestamp() < give_up_at:
+        try:
+            await in_dlc_thread(hook.stop_job, job_id)
+            status = Job(await in_dlc_thread(hook.get_job, job_id)).status
+        except PaiDlcError as error:
+            trigger.log.warning("%s: the stop did not go through yet: %s", job_id, error)
+        if is_decided(status) or phase_of(status) is Phase.STOPPING:
+            trigger.log.info("%s is %s", job_id, status)
+            return
+        await clock.asleep(_STOP_POLL)
+    trigger.log.error("%s is still %s; `pai-spot stop %s` stops it", job_id, status or "unseen", job_id)
+
+
+def _moment(text: str | None) -> datetime | None:
+    """Read an ISO 8601 time; one without a zone is UTC."""
+    if not text:
+        return None
+    moment = datetime.fromisoformat(text)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
