@@ -8,6 +8,8 @@ import shutil
 import tempfile
 from pathlib import Path
 
+from hypothesis import settings
+
 _HOME = Path(tempfile.mkdtemp(prefix="pai-spot-tests-"))
 atexit.register(shutil.rmtree, _HOME, ignore_errors=True)
 (_HOME / "dags").mkdir()
@@ -26,3 +28,7 @@ os.environ.update(
         "ALIBABA_CLOUD_ECS_METADATA_DISABLED": "true",
     }
 )
+
+# No deadlines: machines that run tests are noisy. The same examples in every run: a failure is one that comes again.
+settings.register_profile("repeatable", deadline=None, derandomize=True)
+settings.load_profile("repeatable")

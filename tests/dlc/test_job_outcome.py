@@ -10,12 +10,14 @@ from hypothesis import strategies as st
 
 from airflow_provider_pai_spot.dlc.outcome import JobOutcome, StopReason, Verdict
 
-NAMES = st.text(max_size=30)
 TEXTS = st.text(max_size=80)
 COUNTS = st.one_of(st.none(), st.integers(-(2**31), 2**31))
-PODS = st.fixed_dictionaries(
-    {"pod_id": NAMES, "type": NAMES, "status": NAMES, "sub_status": NAMES, "exit_code": COUNTS}
-)
+
+
+def pods(names: st.SearchStrategy[str]) -> st.SearchStrategy[dict[str, Any]]:
+    return st.fixed_dictionaries(
+        {"pod_id": names, "type": names, "status": names, "sub_status": names, "exit_code": COUNTS}
+    )
 
 
 def outcomes(texts: st.SearchStrategy[str], size: int) -> st.SearchStrategy[JobOutcome]:
@@ -33,7 +35,7 @@ def outcomes(texts: st.SearchStrategy[str], size: int) -> st.SearchStrategy[JobO
         seconds_running=st.floats(0, 1e9),
         restarts=st.integers(0, 10**6),
         timeline=st.lists(st.tuples(texts, texts, texts), max_size=size).map(tuple),
-        pods=st.lists(PODS, max_size=size).map(tuple),
+        pods=st.lists(pods(texts), max_size=size).map(tuple),
         progress=st.one_of(st.none(), st.dictionaries(texts, texts, max_size=size)),
         stop_reason=st.one_of(st.none(), st.sampled_from(StopReason)),
         reserving=st.booleans(),
