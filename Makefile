@@ -12,7 +12,7 @@ NO_PROXIES := env -u HTTP_PROXY -u HTTPS_PROXY -u ALL_PROXY -u http_proxy -u htt
 
 ## A real Airflow trains on an emulated cloud and survives losing its machine. DEMO_ARGS="--exit --json out.json"
 demo: $(DEMO_STAMP)
-	@PAI_SPOT_DEMO_INSTALL_SECONDS=$$(cat $(DEMO_STAMP)) $(BIN)/pai-spot demo $(DEMO_ARGS)
+	@PAI_SPOT_DEMO_INSTALL_SECONDS=$$(cat $(DEMO_STAMP)) exec $(BIN)/pai-spot demo $(DEMO_ARGS)
 
 ## All tests. TEST_ARGS='-m "not end_to_end"' leaves out those that start an Airflow.
 test: $(DEV_STAMP)

@@ -146,11 +146,13 @@ class _Demo:
 
 
 def _moral(last: Snapshot) -> str:
+    tries = "1 Airflow try" if last.try_number == 1 else f"{last.try_number} Airflow tries"
+    green = f"The run is green after {last.seconds:.0f} s and {tries}; no job is left running."
     if not resumed_exactly(last.attempts):
-        return f"The run is green after {last.seconds:.0f} s; {len(last.attempts)} job ran and none is left."
+        return green
     return (
-        f"The run is green after {last.seconds:.0f} s and {last.try_number} Airflow try: {len(last.attempts)} jobs, "
-        f"resumed at the last checkpoint, {steps_lost(last.attempts)} steps trained twice, no job left."
+        f"The market price passed the first bid and the machine was taken back. Job {len(last.attempts)} went on at "
+        f"the last checkpoint; {steps_lost(last.attempts)} steps had to be made twice. {green}"
     )
 
 

@@ -78,7 +78,7 @@ def view_on(console: Console) -> Iterator[View]:
     if not console.is_terminal:
         yield PlainView(console)
         return
-    with Live(console=console, auto_refresh=False) as live:
+    with Live(console=console, auto_refresh=False, transient=True) as live:
         yield LiveTable(live)
 
 
