@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from airflow_provider_pai_spot.attempts.identity import (
@@ -15,8 +15,10 @@ from airflow_provider_pai_spot.attempts.identity import (
 )
 from airflow_provider_pai_spot.attempts.ledger import Attempt, AttemptLedger
 from airflow_provider_pai_spot.attempts.moment import TryMoment
-from airflow_provider_pai_spot.attempts.submission import Submitter
+from airflow_provider_pai_spot.attempts.stopping import stop_and_wait
+from airflow_provider_pai_spot.attempts.submission import FoundJobs, Submitter
 from airflow_provider_pai_spot.dlc.job import Job
+from airflow_provider_pai_spot.dlc.outcome import StopReason
 from airflow_provider_pai_spot.exceptions import PaiDlcNotFound
 
 _LOOK_EVERY = 5.0
@@ -32,17 +34,31 @@ class NewestFinder:
     log: Any
 
     def find(self) -> tuple[Attempt, Job] | None:
-        """Return the newest attempt with its job; None if there is none that DLC still knows."""
+        """
+        Return the newest attempt with its job; None if there is none that DLC still knows.
+
+        :raises PaiDlcError: DLC could not be asked; nothing may be submitted on a guess.
+        """
         newest = self.ledger.newest
         if newest is not None and newest.job_id is None:
             newest = self._resolve_intent(newest)
         if newest is None or newest.job_id is None:
             return self._by_tags()
-        try:
-            return newest, Job(self.submitter.hook.get_job(newest.job_id))
-        except PaiDlcNotFound:
-            self.log.warning("%s is known to the state store but not to DLC any more", newest.job_id)
-            return None
+        job = self._read(newest, newest.job_id)
+        return None if job is None else (newest, job)
+
+    def _read(self, attempt: Attempt, job_id: str) -> Job | None:
+        """Read the job; one submitted a moment ago may not be visible yet."""
+        clock = self.submitter.clock
+        visible_by = _time(attempt.submitting_at, clock.now()) + timedelta(seconds=self.submitter.patience)
+        while True:
+            try:
+                return Job(self.submitter.hook.get_job(job_id))
+            except PaiDlcNotFound:
+                if clock.now() >= visible_by:
+                    self.log.warning("%s is known to the state store but not to DLC any more", job_id)
+                    return None
+                clock.sleep(_LOOK_EVERY)
 
     def _resolve_intent(self, intent: Attempt) -> Attempt | None:
         """A submission whose outcome was never stored: the job may exist and be billed."""
@@ -59,18 +75,23 @@ class NewestFinder:
 
     def _by_tags(self) -> tuple[Attempt, Job] | None:
         """A first try can only meet jobs of a lost store, at once visible; a later one looks with patience."""
-        jobs = self._look(patiently=self.moment.try_number > 1)
-        if not jobs:
+        found = self._look(patiently=self.moment.try_number > 1)
+        for older in found.older_live:
+            self.log.warning("%s is left from an earlier run of the same id; stopping it first", older.job_id)
+            hook, clock = self.submitter.hook, self.submitter.clock
+            stop_and_wait(hook, older.job_id, StopReason.REPLACED, clock=clock, log=self.log)
+        if not found.of_this_run:
             return None
-        self.log.warning("the state store knows no job, but DLC does: %s", jobs[-1].job_id)
-        return self.ledger.put(self._attempt_of(jobs[-1])), jobs[-1]
+        job = found.of_this_run[-1]
+        self.log.warning("the state store knows no job, but DLC does: %s", job.job_id)
+        return self.ledger.put(self._attempt_of(job)), job
 
-    def _look(self, *, patiently: bool) -> list[Job]:
+    def _look(self, *, patiently: bool) -> FoundJobs:
         clock = self.submitter.clock
         give_up_at = clock.now() + timedelta(seconds=self.submitter.patience if patiently else 0)
-        while not (jobs := self.submitter.find()) and clock.now() < give_up_at:
+        while not (found := self.submitter.find()).of_this_run and clock.now() < give_up_at:
             clock.sleep(_LOOK_EVERY)
-        return jobs
+        return found
 
     def _attempt_of(self, job: Job) -> Attempt:
         tags = job.tags
@@ -82,6 +103,10 @@ class NewestFinder:
             checkpoint_folder=_folder_number(job.envs.get(ENV_CHECKPOINT_DIR, "")),
             namespace=self.submitter.identity.namespace,
         )
+
+
+def _time(text: str, default: datetime) -> datetime:
+    return datetime.fromisoformat(text) if text else default
 
 
 def _folder_number(checkpoint_dir: str) -> int:

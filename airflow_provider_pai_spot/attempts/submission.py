@@ -14,11 +14,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
+from airflow_provider_pai_spot.attempts.drive import JobReader
 from airflow_provider_pai_spot.attempts.identity import TAG_ATTEMPT, TAG_TASK_INSTANCE, TaskIdentity
 from airflow_provider_pai_spot.clock import Clock
 from airflow_provider_pai_spot.dlc.job import Job
 from airflow_provider_pai_spot.dlc.outcome import StopReason
-from airflow_provider_pai_spot.dlc.status import Phase, phase_of
+from airflow_provider_pai_spot.dlc.status import Phase, is_decided, phase_of
 from airflow_provider_pai_spot.exceptions import (
     PaiDlcError,
     PaiDlcRefused,
@@ -28,7 +29,10 @@ from airflow_provider_pai_spot.exceptions import (
 )
 
 _LOOK_EVERY = 5.0
-_CLOCK_SKEW = timedelta(minutes=5)
+_LOOK_BACK = timedelta(days=30)
+"""How long an older run of the same id may have left a live job; the tag keeps the list short all the same."""
+_BLIND_PATIENCE = timedelta(minutes=5)
+"""How much longer to look when DLC does not answer: not having seen a job proves nothing."""
 _CREATE_TRIES = 5
 _FIRST_BACKOFF = 2.0
 _LONGEST_BACKOFF = 60.0
@@ -36,19 +40,11 @@ _OUT_OF_STOCK = ("resourceallocatefailed", "resource type is not enough", "nosto
 """Words of CreateJob's refusals that a later try may not meet (facts: the submit-time stock check)."""
 
 
-class JobCalls(Protocol):
+class JobCalls(JobReader, Protocol):
     """The calls of the hook that submission needs."""
 
     def create_job(self, body: Mapping[str, Any]) -> str:
         """Submit and return the job id."""
-        ...
-
-    def get_job(self, job_id: str) -> dict[str, Any]:
-        """Return GetJob's JSON."""
-        ...
-
-    def stop_job(self, job_id: str) -> bool:
-        """Stop a job."""
         ...
 
     def list_jobs(
@@ -61,6 +57,19 @@ class JobCalls(Protocol):
     ) -> list[dict[str, Any]]:
         """List jobs by tag."""
         ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundJobs:
+    """
+    What DLC's tags tell of a task instance.
+
+    :param of_this_run: its jobs, newest attempt last.
+    :param older_live: live jobs of an earlier run that had the same id, was deleted and created again.
+    """
+
+    of_this_run: list[Job]
+    older_live: list[Job]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,44 +90,69 @@ class Submitter:
     log: Any
     before_create: Callable[[], None] = lambda: None
 
-    def find(self) -> list[Job]:
-        """Return this task instance's jobs, newest attempt last; matched again on our side."""
-        return sorted(filter(self._is_ours, map(self._with_tags, self.list_as(None))), key=_age_key)
+    def find(self) -> FoundJobs:
+        """Return this task instance's jobs, matched again on our side."""
+        tagged = [job for job in map(self._with_tags, self.list_as(None)) if self._is_ours(job)]
+        return FoundJobs(
+            of_this_run=sorted((job for job in tagged if self._is_of_this_run(job)), key=_age_key),
+            older_live=[job for job in tagged if not self._is_of_this_run(job) and not is_decided(job.status)],
+        )
 
     def list_as(self, payment_type: str | None) -> list[dict[str, Any]]:
         """List this task instance's jobs as DLC shows them, all or of one PaymentType."""
         return self.hook.list_jobs(
             tags={TAG_TASK_INSTANCE: self.identity.key},
-            start_time=self.since - _CLOCK_SKEW,
+            start_time=self.since - _LOOK_BACK,
             show_own=False,
             payment_type=payment_type,
         )
 
     def find_attempt(self, attempt: int, *, patiently: bool) -> Job | None:
-        """Return the job of one attempt, looking for up to `patience` seconds if asked to."""
-        give_up_at = self.clock.now() + timedelta(seconds=self.patience if patiently else 0)
+        """
+        Return the job of one attempt, looking for up to `patience` seconds if asked to.
+
+        :raises PaiDlcError: DLC could not be asked, so whether there is a job is not known.
+        """
+        until = self.clock.now() + timedelta(seconds=self.patience if patiently else 0)
         while True:
-            found = [job for job in self._find_or_none() if job.tags.get(TAG_ATTEMPT) == str(attempt)]
-            if found:
-                return self._keep_oldest(found)
-            if self.clock.now() >= give_up_at:
+            unanswered = None
+            try:
+                found = [job for job in self.find().of_this_run if job.tags.get(TAG_ATTEMPT) == str(attempt)]
+                if found:
+                    return self._keep_oldest(found)
+            except (PaiDlcUnavailable, PaiDlcThrottled) as error:
+                unanswered = error
+            if self._is_enough(unanswered, until):
                 return None
             self.clock.sleep(_LOOK_EVERY)
 
-    def create(self, body: Mapping[str, Any], attempt: int) -> str:
+    def _is_enough(self, unanswered: PaiDlcError | None, until: datetime) -> bool:
+        """Whether the search may end: after its time, and with a look that was answered."""
+        if unanswered is None:
+            return self.clock.now() >= until
+        self.log.warning("could not look for the job, looking again: %s", unanswered)
+        if self.clock.now() >= until + _BLIND_PATIENCE:
+            raise unanswered
+        return False
+
+    def create(self, body: Mapping[str, Any], attempt: int, *, look_for_twins: bool = False) -> str:
         """
         Submit one attempt and return its job id.
 
+        :param look_for_twins: whether the same attempt may have been submitted before; of two, the younger is stopped.
         :raises SpotSubmissionRefused: DLC will not take this request, now or later.
         :raises PaiDlcError: no answer after all, or no stock at submission; a later try may succeed.
         """
         for tries_left in range(_CREATE_TRIES - 1, -1, -1):
             self.before_create()
             try:
-                return self.hook.create_job(body)
+                job_id = self.hook.create_job(body)
+                return self._without_twins(job_id, attempt) if look_for_twins else job_id
             except PaiDlcUnavailable as error:
-                if error.ambiguous and (job := self._look_after(error, attempt)):
-                    return job.job_id
+                if error.ambiguous:
+                    look_for_twins = True
+                    if job := self._look_after(error, attempt):
+                        return job.job_id
                 self._pause_or_raise(error, tries_left)
             except PaiDlcThrottled as error:
                 self._pause_or_raise(error, tries_left)
@@ -126,13 +160,25 @@ class Submitter:
                 raise _refusal(error) from None
         raise AssertionError("the last try returns or raises")
 
+    def _without_twins(self, job_id: str, attempt: int) -> str:
+        """Return the id that counts; whatever cannot be seen now is left to the sweep."""
+        try:
+            found = self.find_attempt(attempt, patiently=False)
+        except PaiDlcError as error:
+            self.log.warning("could not look for a second job of attempt %d: %s", attempt, error)
+            return job_id
+        return found.job_id if found else job_id
+
     def _look_after(self, error: PaiDlcError, attempt: int) -> Job | None:
         self.log.warning(
             "CreateJob's answer was lost (%s); looking for the job for up to %d s before it is sent again",
             error,
             self.patience,
         )
-        return self.find_attempt(attempt, patiently=True)
+        try:
+            return self.find_attempt(attempt, patiently=True)
+        except PaiDlcError:
+            raise error from None  # the ambiguous one: whoever goes on must know that there may be a job
 
     def _pause_or_raise(self, error: PaiDlcError, tries_left: int) -> None:
         if not tries_left:
@@ -143,22 +189,17 @@ class Submitter:
         self.log.warning("CreateJob took no effect (%s); trying again in %.0f s", error, pause)
         self.clock.sleep(pause)
 
-    def _find_or_none(self) -> list[Job]:
-        try:
-            return self.find()
-        except (PaiDlcUnavailable, PaiDlcThrottled) as error:
-            self.log.warning("could not look for the job, looking again: %s", error)
-            return []
-
     def _with_tags(self, item: Mapping[str, Any]) -> Job:
         """List items may lack Settings; then the job itself is asked."""
         job = Job(item)
         return job if job.tags or not job.job_id else Job(self.hook.get_job(job.job_id))
 
     def _is_ours(self, job: Job) -> bool:
-        return job.tags.get(TAG_TASK_INSTANCE) == self.identity.key and (
-            job.created_at is None or job.created_at >= self.since.replace(microsecond=0)
-        )
+        return job.tags.get(TAG_TASK_INSTANCE) == self.identity.key
+
+    def _is_of_this_run(self, job: Job) -> bool:
+        """DLC shows whole seconds; a job without a time of creation is given the benefit of the doubt."""
+        return job.created_at is None or job.created_at >= self.since.replace(microsecond=0)
 
     def _keep_oldest(self, found: list[Job]) -> Job:
         """Two jobs of one attempt: the older one counts, a younger live one is stopped."""

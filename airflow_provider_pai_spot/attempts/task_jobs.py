@@ -13,7 +13,6 @@ from datetime import datetime
 from typing import Any, Protocol, Self
 
 from airflow_provider_pai_spot.attempts.bodies import attempt_body
-from airflow_provider_pai_spot.attempts.drive import JobReader
 from airflow_provider_pai_spot.attempts.endings import describe, error_for
 from airflow_provider_pai_spot.attempts.follow import NOT_OBSERVED
 from airflow_provider_pai_spot.attempts.identity import Owner
@@ -41,7 +40,7 @@ HANDED_OVER = "handed_over"
 """Ledger verdict of a job whose id was returned without waiting for its end (two-task form)."""
 
 
-class SpotCalls(JobCalls, JobReader, LogCalls, Protocol):
+class SpotCalls(JobCalls, LogCalls, Protocol):
     """The calls of the hook that a task needs."""
 
 
@@ -119,12 +118,15 @@ class TaskJobs:
         self.clock = clock
         self.log = log
         self.after_create = after_create
+        self._interrupted = False
         self.finder = NewestFinder(submitter=submitter, ledger=ledger, moment=moment, log=log)
 
     # --- the beginning of a try ---
 
     def begin(self) -> Waiting | Ended:
         """Look at the newest job and take over, conclude, replace or submit."""
+        last = self.ledger.newest
+        self._interrupted = last is not None and last.job_id is None
         found = self.finder.find()
         if found is None:
             return self.submit()
@@ -145,13 +147,14 @@ class TaskJobs:
                 return Ended(self._await_stop(attempt, job.job_id))
             case Action.REPLACE:
                 self._say_what_differs(attempt)
-                self.stop(attempt, job.job_id, StopReason.REPLACED)
+                outcome = self.stop(attempt, job.job_id, StopReason.REPLACED)
             case Action.AWAIT_STOP_THEN_SUBMIT:
-                self._await_stop(attempt, job.job_id)
+                outcome = self._await_stop(attempt, job.job_id)
             case Action.REPORT_THEN_SUBMIT:
                 self.log.info("%s had %s", job.job_id, describe(outcome))
             case Action.SUBMIT:
                 pass
+        self._consume(outcome)
         return self.submit(new_folder=outcome.verdict is Verdict.SUCCEEDED)
 
     def _judge(self, attempt: Attempt, job: Job) -> tuple[NewestJob, JobOutcome]:
@@ -202,7 +205,7 @@ class TaskJobs:
         body = self._body(attempt, bid)
         self.ledger.put(attempt)
         try:
-            job_id = self.submitter.create(body, attempt.number)
+            job_id = self.submitter.create(body, attempt.number, look_for_twins=self._interrupted)
         except (PaiDlcError, SpotSubmissionRefused) as error:
             if not getattr(error, "ambiguous", False):
                 self.ledger.drop(attempt.number)
@@ -327,7 +330,8 @@ class TaskJobs:
 
     def stop(self, attempt: Attempt, job_id: str, reason: StopReason) -> JobOutcome:
         """Store why before StopJob is sent, so that whoever finds the job stopped knows that it was us."""
-        self.ledger.change(attempt.number, stop_reason=reason.value)
+        consumed = attempt.consumed or reason is StopReason.REPLACED  # a try that dies here must not raise its end
+        self.ledger.change(attempt.number, stop_reason=reason.value, consumed=consumed)
         return stop_and_wait(self.hook, job_id, reason, clock=self.clock, log=self.log)
 
 

@@ -218,8 +218,9 @@ def _lines(pods: Iterable[Pod]) -> list[str]:
 def _line(pod: Pod) -> str:
     parts = [f"pod {pod.short_id}", pod.sub_status if pod.is_evicted else pod.status]
     parts += [f"exit code {pod.exit_code}"] if pod.exit_code is not None else []
-    parts += [pod.reason] if pod.reason else []
-    return _cut(" ".join(part for part in parts if part))
+    parts += [pod.reason] if pod.reason and pod.reason not in parts else []
+    name, *facts = (part for part in parts if part)
+    return _cut(f"{name} {', '.join(facts)}")
 
 
 def _cut(line: str) -> str:

@@ -18,7 +18,7 @@ from airflow_provider_pai_spot.dlc.job import Job
 from airflow_provider_pai_spot.dlc.outcome import JobOutcome, StopReason
 from airflow_provider_pai_spot.dlc.status import is_decided
 from airflow_provider_pai_spot.dlc.verdict import classify
-from airflow_provider_pai_spot.exceptions import SpotSubmissionRefused
+from airflow_provider_pai_spot.exceptions import PaiDlcError, SpotSubmissionRefused
 from airflow_provider_pai_spot.hooks.pai_dlc import PaiDlcHook
 from airflow_provider_pai_spot.links.pai_console import JOB_CONSOLE_KEY, job_console_url
 from airflow_provider_pai_spot.operators.wanted import deadlines_of
@@ -102,10 +102,18 @@ class OperatorFlow:
         self.kill.check(job_id)
         if not self.operator.deferrable:
             return self._wait_here(job_id, limits)
-        job = Job(self.hook.get_job(job_id))
-        if is_decided(job.status):
+        job = self._look_once(job_id)
+        if job is not None and is_decided(job.status):
             return classify(job, spot=True)
         return self._defer(job_id, limits)
+
+    def _look_once(self, job_id: str) -> Job | None:
+        """A deferral that ends at once is wasted, and can fail the try; but no answer is for the trigger to bear."""
+        try:
+            return Job(self.hook.get_job(job_id))
+        except PaiDlcError as error:
+            self.log.warning("%s could not be read before deferring: %s", job_id, error)
+            return None
 
     def _wait_here(self, job_id: str, limits: WaitLimits) -> JobOutcome:
         following = follow(

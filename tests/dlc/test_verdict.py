@@ -232,7 +232,7 @@ def test_each_end_is_told_by_its_rule(raw: dict[str, Any], verdict: str, rule: s
 def test_a_program_that_failed_by_itself_is_a_failure(exit_code: int) -> None:
     outcome = classify(Job(failed(pod(0, exit_code, "Normal"))))
     assert (outcome.verdict, outcome.rule) == (Verdict.FAILED, "command_failed")
-    assert outcome.evidence == (f"pod worker-0 Failed exit code {exit_code}",)
+    assert outcome.evidence == (f"pod worker-0 Failed, exit code {exit_code}",)
 
 
 EVENT = "2026-01-01 10:00:00 Pod dlc1-worker-0 has been preempted"
