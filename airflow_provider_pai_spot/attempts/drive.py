@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from airflow_provider_pai_spot.attempts.follow import Command, Following, Look, ReadEvents, Stop, Wait
+from airflow_provider_pai_spot.attempts.follow import Command, Following, Look, ReadEvents, ReadPodEvents, Stop, Wait
 from airflow_provider_pai_spot.clock import Clock
 from airflow_provider_pai_spot.dlc.outcome import JobOutcome
 from airflow_provider_pai_spot.exceptions import PaiDlcError
@@ -25,6 +25,10 @@ class JobReader(Protocol):
         """Return the job's event lines."""
         ...
 
+    def get_pod_events(self, job_id: str, pod_id: str) -> list[str]:
+        """Return one pod's event lines."""
+        ...
+
 
 def answer(command: Command, reader: JobReader) -> Any:
     """Carry out a command that calls DLC; an error of the call is the answer, not an exception."""
@@ -36,6 +40,8 @@ def answer(command: Command, reader: JobReader) -> Any:
                 return reader.stop_job(job_id)
             case ReadEvents(job_id):
                 return reader.get_job_events(job_id)
+            case ReadPodEvents(job_id, pod_id):
+                return reader.get_pod_events(job_id, pod_id)
             case Wait():
                 raise TypeError("Wait is for the driver to carry out, it calls nothing")
     except PaiDlcError as error:

@@ -1,14 +1,14 @@
 """
 Waiting for one job, as a generator that asks for what it needs and never touches a socket.
 
-It yields commands (`Look`, `Stop`, `Wait`, `ReadEvents`) and is sent the answers, so the worker drives it with
+It yields commands (`Look`, `Stop`, `Wait`, …) and is sent the answers, so the worker drives it with
 blocking calls and the triggerer with its event loop, and both behave the same. Tests drive it with a list.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -29,6 +29,8 @@ _STOP_PATIENCE = 60.0
 _GONE_PATIENCE = 60.0
 """Seconds a 404 must last before it is believed: a new job may not be visible everywhere at once (assumed)."""
 _STOP_POLL = 2.0
+_PODS_ASKED = 2
+_EVENTS_QUOTED = 3
 _SHORTEST_WAIT = 0.05
 
 
@@ -54,13 +56,21 @@ class ReadEvents:
 
 
 @dataclass(frozen=True, slots=True)
+class ReadPodEvents:
+    """Read one pod's events; answered by a list of lines or by the exception that the call raised."""
+
+    job_id: str
+    pod_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class Wait:
     """Let `seconds` pass."""
 
     seconds: float
 
 
-Command = Look | Stop | ReadEvents | Wait
+Command = Look | Stop | ReadEvents | ReadPodEvents | Wait
 Following = Generator[Command, Any, JobOutcome]
 
 
@@ -188,9 +198,8 @@ class _Follower:
         """Say how a decided job ended; job events are read only when the job's own fields cannot tell."""
         outcome = classify(job, spot=self.spot)
         if outcome.verdict is Verdict.UNKNOWN:
-            events = yield ReadEvents(self.job_id)
-            if isinstance(events, Sequence) and not isinstance(events, str):
-                outcome = classify(job, events=events, spot=self.spot)
+            events = _lines((yield ReadEvents(self.job_id)))
+            outcome = classify(job, events=events, spot=self.spot)
         if outcome.reserving:
             self.log.warning(
                 "%s: %s: the work is over but its nodes are still held, and perhaps billed, until the "
@@ -207,6 +216,7 @@ class _Follower:
         if not self.limits.stop_at_limit:
             return classify(job, spot=self.spot).with_stop_reason(reason)
         self.log.warning("%s: %s reached while %s; stopping the job", self.job_id, reason.value, job.status)
+        obstacles = (yield from self.obstacles(job)) if reason is StopReason.PENDING_TIMEOUT else ()
         give_up_at = self.now() + timedelta(seconds=_STOP_PATIENCE)
         answer = yield Stop(self.job_id)
         while not is_decided(job.status) and self.now() < give_up_at:
@@ -217,7 +227,18 @@ class _Follower:
             job = self.read((yield Look(self.job_id))) or job
         outcome = yield from self.conclude(job)
         ended_by_itself = outcome.verdict in (Verdict.SUCCEEDED, Verdict.REVOKED, Verdict.FAILED)
-        return outcome if ended_by_itself else outcome.with_stop_reason(reason)
+        return outcome if ended_by_itself else outcome.with_stop_reason(reason).with_evidence(obstacles)
+
+    def obstacles(self, job: Job) -> Generator[Command, Any, tuple[str, ...]]:
+        """Return the last events of a job that waits, pods first: an image that cannot be pulled says so there."""
+        of_pods: list[str] = []
+        for pod in job.pods[:_PODS_ASKED]:
+            of_pods += _lines((yield ReadPodEvents(self.job_id, pod.pod_id)))
+        of_job = _lines((yield ReadEvents(self.job_id)))
+        lines = (*of_pods[-_EVENTS_QUOTED:], *of_job[-_EVENTS_QUOTED:])
+        for line in lines:
+            self.log.warning("%s: last seen: %s", self.job_id, line)
+        return lines
 
     def _missed(self, error: Exception) -> None:
         now = self.now()
@@ -286,6 +307,11 @@ def _before_stop(job: Job) -> Job:
         "StatusHistory": [item for item in job.raw.get("StatusHistory") or [] if _status(item) not in waiting],
     }
     return Job(raw)
+
+
+def _lines(answer: Any) -> list[str]:
+    """Read an answer of event lines; an exception in its place is no lines."""
+    return [str(line) for line in answer] if isinstance(answer, list) else []
 
 
 def _status(item: Any) -> str:

@@ -124,6 +124,10 @@ class JobOutcome:
         """Return the same outcome, known to have been brought about by us."""
         return replace(self, stop_reason=stop_reason)
 
+    def with_evidence(self, lines: tuple[str, ...]) -> Self:
+        """Return the same outcome with more evidence, the new lines first."""
+        return replace(self, evidence=(*lines, *self.evidence))
+
     def with_progress(self, progress: Mapping[str, Any] | None) -> Self:
         """Return the same outcome with the last progress line seen in the pods' logs."""
         return replace(self, progress=progress)

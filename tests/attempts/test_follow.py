@@ -13,6 +13,7 @@ from airflow_provider_pai_spot.attempts.follow import (
     NOT_OBSERVED,
     Look,
     ReadEvents,
+    ReadPodEvents,
     Stop,
     Wait,
     WaitLimits,
@@ -58,6 +59,8 @@ class Scripted:
                 return True
             case ReadEvents():
                 return self.events
+            case ReadPodEvents(_, pod_id):
+                return [f"{pod_id}: Failed to pull image: ErrImagePull"]
             case Look():
                 self.looks += 1
                 answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
@@ -148,6 +151,20 @@ def test_pending_timeout_stops_the_job_and_waits_until_it_is_over(clock: Any, ke
     assert (outcome.verdict, outcome.stop_reason) == (Verdict.STOPPED, StopReason.PENDING_TIMEOUT)
     assert script.stops == 1
     assert clock.now() - start <= timedelta(hours=2, minutes=1)
+
+
+def test_an_image_that_cannot_be_pulled_is_quoted_when_the_wait_ends(clock: Any, kept_log: Any) -> None:
+    start = clock.now()
+    outcome, _ = follow_to_the_end(
+        clock,
+        kept_log,
+        [job("EnvPreparing", start, Pods=[{"PodId": "dlc1abc-worker-0", "Status": "Pending"}])],
+        pending_timeout=600.0,
+        after_stop=job("Stopped", start),
+    )
+    assert outcome.stop_reason is StopReason.PENDING_TIMEOUT
+    assert outcome.evidence[0] == "dlc1abc-worker-0: Failed to pull image: ErrImagePull"
+    assert any("ErrImagePull" in line for line in kept_log.lines)
 
 
 def test_a_poll_does_not_sleep_past_a_limit(clock: Any, kept_log: Any) -> None:

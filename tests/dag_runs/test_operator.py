@@ -143,6 +143,15 @@ def test_pending_timeout_stops_the_job_before_it_raises(
     assert "SpotPendingTimeout" in run.log
 
 
+def test_an_image_that_can_never_be_pulled_ends_by_pending_timeout_with_the_event_quoted(
+    emulator: DlcEmulator, run_dag: Any
+) -> None:
+    emulator.control.plan(JobPlan(never_starts=True))
+    run = run_dag(one_task(pending_timeout=2))
+    assert run.task_states == {"train": "failed"}
+    assert [line for line in run.log.splitlines() if "SpotPendingTimeout" in line and "ErrImagePull" in line]
+
+
 def test_run_timeout_is_sent_to_dlc_as_its_own_guard_too(emulator: DlcEmulator, run_dag: Any) -> None:
     emulator.control.plan(JobPlan(run_seconds=None))
     run = run_dag(one_task(run_timeout=2))
