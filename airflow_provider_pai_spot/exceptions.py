@@ -106,9 +106,7 @@ class PaiDlcError(PaiSpotError):
     :param request_id: DLC's request id, for a support ticket.
     """
 
-    def __init__(
-        self, message: str, *, code: str = "", status_code: int | None = None, request_id: str = ""
-    ) -> None:
+    def __init__(self, message: str, *, code: str = "", status_code: int | None = None, request_id: str = "") -> None:
         super().__init__(message)
         self.code = code
         self.status_code = status_code  # type: ignore[assignment]  # Airflow's is what its own API answers with

@@ -62,9 +62,7 @@ def display_name(argument: str, value: object) -> str:
     """Return the job's name, of the characters DLC allows."""
     name = text(argument, value)
     if not _DISPLAY_NAME.fullmatch(name):
-        raise InvalidJobRequest(
-            argument, value, "DLC allows letters, digits, '_', '.' and '-' in a job's name."
-        )
+        raise InvalidJobRequest(argument, value, "DLC allows letters, digits, '_', '.' and '-' in a job's name.")
     if len(name) > _MAX_DISPLAY_NAME:
         raise InvalidJobRequest(
             argument, value, f"it has {len(name)} characters, DLC allows {_MAX_DISPLAY_NAME}; shorten it."

@@ -73,8 +73,7 @@ def check_network(body: Mapping[str, Any], resource_type: ResourceType) -> None:
         raise InvalidJobRequest(
             "user_vpc",
             vpc or None,
-            f"Lingjun resources (instance types 'ml.…') need {', '.join(_LINGJUN_VPC)}; "
-            f"add {', '.join(missing)}.",
+            f"Lingjun resources (instance types 'ml.…') need {', '.join(_LINGJUN_VPC)}; add {', '.join(missing)}.",
         )
 
 
@@ -201,6 +200,4 @@ def _key_warnings(body: Mapping[str, Any]) -> list[str]:
 
 
 def _compact(value: Any) -> bytes:
-    return json.dumps(
-        value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
-    ).encode()
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()

@@ -77,9 +77,7 @@ class JobRequest:
         """A short hash of each top-level key's value, to name the keys in which two requests differ."""
         return {key: fingerprint(value, 8) for key, value in sorted(self.body.items())}
 
-    def with_attempt(
-        self, tags: Mapping[str, str], envs: Mapping[str, str], bid: Bid | None = None
-    ) -> dict[str, Any]:
+    def with_attempt(self, tags: Mapping[str, str], envs: Mapping[str, str], bid: Bid | None = None) -> dict[str, Any]:
         """
         Return a copy of the body for one attempt, which shares nothing with this request.
 

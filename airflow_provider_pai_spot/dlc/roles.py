@@ -176,9 +176,7 @@ def _check_spot_spec(where: str | None, spot_spec: Mapping[str, Any]) -> None:
     given = {_limit_name(where, kind): spot_spec.get(key) for kind, key in LIMIT_KEYS.items()}
     (discount_name, discount), (price_name, price) = given.items()
     if discount is not None and price is not None:
-        raise InvalidJobRequest(
-            discount_name, discount, f"{price_name} is given at the same time; {_ONE_BID}."
-        )
+        raise InvalidJobRequest(discount_name, discount, f"{price_name} is given at the same time; {_ONE_BID}.")
     if discount is None and price is None:
         raise InvalidJobRequest(discount_name, None, f"nor is {price_name}; {_ONE_BID}.")
 

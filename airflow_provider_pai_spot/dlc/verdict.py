@@ -193,9 +193,5 @@ def _outcome(job: Job, rule: Rule, evidence: tuple[str, ...]) -> JobOutcome:
 
 def _what_there_is(job: Job) -> tuple[str, ...]:
     reason = f", reason {job.reason_code}" if job.reason_code else ", no reason code"
-    what = (
-        "no pod tells why"
-        if job.status in (JobStatus.FAILED, JobStatus.FAILED_RESERVING)
-        else "no rule for it"
-    )
+    what = "no pod tells why" if job.status in (JobStatus.FAILED, JobStatus.FAILED_RESERVING) else "no rule for it"
     return (f"status {job.status}{reason}; {what}",)

@@ -156,9 +156,7 @@ def check_keys(
         raise InvalidJobRequest(
             argument, value, f"DLC has no key {unknown[0]!r} here; it knows {', '.join(sorted(known))}."
         )
-    return tuple(
-        f"{path(argument, key)} is not in the CreateJob reference; it is sent as it is." for key in unknown
-    )
+    return tuple(f"{path(argument, key)} is not in the CreateJob reference; it is sent as it is." for key in unknown)
 
 
 def _refuse_misspelled(argument: str, value: Mapping[str, Any], key: str, known: tuple[str, ...]) -> None:

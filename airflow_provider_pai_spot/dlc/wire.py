@@ -15,9 +15,7 @@ def mapping_of(value: object) -> dict[str, Any]:
 
 def mappings_of(value: object) -> list[dict[str, Any]]:
     """Return the JSON objects of a list, [] for anything else."""
-    return (
-        [mapping_of(item) for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
-    )
+    return [mapping_of(item) for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
 
 
 def text_of(value: object) -> str:

@@ -32,9 +32,7 @@ class GiveUp:
     reason: str
 
 
-def next_step(
-    recovery: SpotRecovery, *, revocations_this_try: int, own_bid: Bid | None = None
-) -> Resubmit | GiveUp:
+def next_step(recovery: SpotRecovery, *, revocations_this_try: int, own_bid: Bid | None = None) -> Resubmit | GiveUp:
     """
     Return what to do after a revocation. Failures do not come here: they never touch this budget.
 

@@ -47,9 +47,7 @@ class SpotRecovery:
         if value is None:
             return cls()
         if not isinstance(value, Mapping):
-            raise InvalidJobRequest(
-                "recovery", value, f"expected a SpotRecovery or a mapping with {_known()}."
-            )
+            raise InvalidJobRequest("recovery", value, f"expected a SpotRecovery or a mapping with {_known()}.")
         return cls.from_mapping(value)
 
     @classmethod
@@ -83,9 +81,7 @@ class SpotRecovery:
                     f"the job bids a price ({bid}), and a ladder of discounts cannot follow it; bid with "
                     "spot_discount_limit, or leave the ladder out.",
                 )
-        checked = [
-            discount_bid(f"{_LADDER}[{i}]", str(d), bid_grid) for i, d in enumerate(self.spot_discount_ladder)
-        ]
+        checked = [discount_bid(f"{_LADDER}[{i}]", str(d), bid_grid) for i, d in enumerate(self.spot_discount_ladder)]
         return tuple(warning for _, warning in checked if warning)
 
 
@@ -104,9 +100,7 @@ def _ladder(value: object) -> tuple[Decimal, ...]:
 def _discount(argument: str, value: object) -> Decimal:
     amount = discount_bid(argument, value, "warn")[0].amount  # whether the grid binds is known at submission
     if amount > HIGHEST_DISCOUNT_BID:
-        raise InvalidJobRequest(
-            argument, value, f"a ladder ends at {HIGHEST_DISCOUNT_BID} of list price at most."
-        )
+        raise InvalidJobRequest(argument, value, f"a ladder ends at {HIGHEST_DISCOUNT_BID} of list price at most.")
     return amount
 
 

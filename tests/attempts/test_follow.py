@@ -76,9 +76,7 @@ def follow_to_the_end(clock: Any, log: Any, answers: Iterable[Any], **limits: An
     script = Scripted(clock, answers)
     if "after_stop" in limits:
         script.after_stop = limits.pop("after_stop")
-    following = follow(
-        JOB, limits=WaitLimits(**limits), poll_interval=30, now=clock.now, log=log, spot=True
-    )
+    following = follow(JOB, limits=WaitLimits(**limits), poll_interval=30, now=clock.now, log=log, spot=True)
     return script.run(following), script
 
 
@@ -125,9 +123,7 @@ def test_errors_that_pass_fail_nothing_and_are_two_lines(clock: Any, kept_log: A
 
 
 def test_errors_that_last_give_up_without_a_claim_about_the_job(clock: Any, kept_log: Any) -> None:
-    outcome, script = follow_to_the_end(
-        clock, kept_log, [PaiDlcUnavailable("down")], poll_error_tolerance=300.0
-    )
+    outcome, script = follow_to_the_end(clock, kept_log, [PaiDlcUnavailable("down")], poll_error_tolerance=300.0)
     assert (outcome.verdict, outcome.rule) == (Verdict.UNKNOWN, NOT_OBSERVED)
     assert script.looks == 11
     assert script.stops == 0
@@ -207,9 +203,7 @@ def test_run_timeout_counts_only_running(clock: Any, kept_log: Any) -> None:
             ],
         )
 
-    outcome, _ = follow_to_the_end(
-        clock, kept_log, [running], run_timeout=3600.0, after_stop=job("Stopped", start)
-    )
+    outcome, _ = follow_to_the_end(clock, kept_log, [running], run_timeout=3600.0, after_stop=job("Stopped", start))
     assert outcome.stop_reason is StopReason.RUN_TIMEOUT
     assert timedelta(hours=1) <= clock.now() - running_since <= timedelta(hours=1, minutes=1)
 

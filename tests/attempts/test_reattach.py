@@ -62,9 +62,7 @@ def test_the_table_has_a_row_for_every_combination() -> None:
 @pytest.mark.parametrize(("cell", "action"), TABLE.items(), ids=str)
 def test_each_cell(cell: tuple[NewestState, bool, bool, bool], action: Action) -> None:
     state, consumed, same_generation, same_request = cell
-    newest = NewestJob(
-        state=state, consumed=consumed, same_generation=same_generation, same_request=same_request
-    )
+    newest = NewestJob(state=state, consumed=consumed, same_generation=same_generation, same_request=same_request)
     assert decide(newest) is action
 
 
@@ -97,7 +95,5 @@ def test_without_reattach_a_live_job_is_always_replaced(cell: tuple[NewestState,
         (Phase.TERMINAL, Verdict.SUCCEEDED, True, SUCCEEDED),  # it was faster than the stop
     ],
 )
-def test_what_the_newest_job_counts_as(
-    phase: Phase, verdict: Verdict, stopped_by_us: bool, state: NewestState
-) -> None:
+def test_what_the_newest_job_counts_as(phase: Phase, verdict: Verdict, stopped_by_us: bool, state: NewestState) -> None:
     assert newest_state(phase, verdict, stopped_by_us) is state

@@ -79,9 +79,7 @@ def test_exit_1_with_one_retry_is_two_jobs_and_no_revocation(
 
 
 @BOTH_MODES
-def test_a_revocation_is_resubmitted_within_the_try(
-    emulator: DlcEmulator, run_dag: Any, deferrable: bool
-) -> None:
+def test_a_revocation_is_resubmitted_within_the_try(emulator: DlcEmulator, run_dag: Any, deferrable: bool) -> None:
     emulator.control.plan(IS_LOST, times=2)
     run = run_dag(one_task(deferrable=deferrable, recovery={"max_revocations": 2}))
     assert (run.task_states, run.tries) == ({"train": "success"}, {"train": 1})
@@ -133,9 +131,7 @@ def test_an_unheard_of_status_keeps_waiting_and_is_warned_of_once(
 
 
 @BOTH_MODES
-def test_pending_timeout_stops_the_job_before_it_raises(
-    emulator: DlcEmulator, run_dag: Any, deferrable: bool
-) -> None:
+def test_pending_timeout_stops_the_job_before_it_raises(emulator: DlcEmulator, run_dag: Any, deferrable: bool) -> None:
     emulator.control.plan(JobPlan(pending_seconds=600))
     run = run_dag(one_task(deferrable=deferrable, pending_timeout=2))
     assert run.task_states == {"train": "failed"}
@@ -161,18 +157,14 @@ def test_run_timeout_is_sent_to_dlc_as_its_own_guard_too(emulator: DlcEmulator, 
     assert job["JobMaxRunningTimeMinutes"] == 1
 
 
-def test_a_service_that_echoes_no_spot_terms_is_warned_of_once_and_runs(
-    emulator: DlcEmulator, run_dag: Any
-) -> None:
+def test_a_service_that_echoes_no_spot_terms_is_warned_of_once_and_runs(emulator: DlcEmulator, run_dag: Any) -> None:
     emulator.control.switch("echo_spot_spec", False)
     run = run_dag(one_task())
     assert run.task_states == {"train": "success"}
     assert run.log.count("does not echo SpotSpec") == 1
 
 
-def test_attempts_share_a_checkpoint_folder_and_know_that_they_resume(
-    emulator: DlcEmulator, run_dag: Any
-) -> None:
+def test_attempts_share_a_checkpoint_folder_and_know_that_they_resume(emulator: DlcEmulator, run_dag: Any) -> None:
     emulator.control.plan(IS_LOST)
     uri = "oss://bucket.oss-cn-hangzhou-internal.aliyuncs.com/nightly/"
     run_dag(one_task(checkpoint_uri=uri))

@@ -14,9 +14,7 @@ from airflow_provider_pai_spot.hooks.pai_dlc import PaiDlcHook
 from airflow_provider_pai_spot.operators.spot_job import SubmitSpotJobOperator
 from airflow_provider_pai_spot.sensors.spot_job import SpotJobSensor
 
-FORMS = pytest.mark.parametrize(
-    "form", [{"deferrable": True}, {"deferrable": False}], ids=["deferrable", "poke"]
-)
+FORMS = pytest.mark.parametrize("form", [{"deferrable": True}, {"deferrable": False}], ids=["deferrable", "poke"])
 IS_LOST = JobPlan(run_seconds=30, revoke_after=0.2)
 REQUEST: dict[str, Any] = {
     "image": "registry.example.com/train:1",
@@ -128,9 +126,7 @@ def test_a_user_s_bug_is_not_retried_as_if_it_were_a_revocation(
 
 
 @FORMS
-def test_a_job_made_elsewhere_can_be_watched(
-    emulator: DlcEmulator, run_dag: Any, form: dict[str, Any]
-) -> None:
+def test_a_job_made_elsewhere_can_be_watched(emulator: DlcEmulator, run_dag: Any, form: dict[str, Any]) -> None:
     job_id = job_made_elsewhere(emulator, JobPlan(run_seconds=0.3))
     run = run_dag(watch_only(job_id, **form))
     assert run.task_states == {"wait": "success"}

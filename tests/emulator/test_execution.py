@@ -308,7 +308,7 @@ def _eventually(predicate: Callable[[], bool]) -> None:
 
 
 def _is_running(pid: int) -> bool:
-    state = subprocess.run(  # noqa: S603 - a constant command
+    state = subprocess.run(
         ["/bin/ps", "-o", "state=", "-p", str(pid)], capture_output=True, text=True, check=False
     ).stdout.strip()
     return bool(state) and not state.startswith("Z")

@@ -65,8 +65,7 @@ def submit(emulator: DlcEmulator, plan: JobPlan | None = None) -> str:
 
 
 def trigger(job_id: str, **changes: Any) -> SpotJobTrigger:
-    made = SpotJobTrigger(**{"job_id": job_id, "pai_dlc_conn_id": "pai_dlc_default", "poll_interval": 0.05, **changes})
-    return made
+    return SpotJobTrigger(**{"job_id": job_id, "pai_dlc_conn_id": "pai_dlc_default", "poll_interval": 0.05, **changes})
 
 
 def owned_by(made: SpotJobTrigger, over: bool | Exception) -> SpotJobTrigger:

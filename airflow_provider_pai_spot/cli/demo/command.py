@@ -27,7 +27,8 @@ from airflow_provider_pai_spot.cli.demo.sessions import Processes
 from airflow_provider_pai_spot.cli.demo.story import Snapshot, resumed_exactly, steps_lost
 
 INSTALL_SECONDS_VARIABLE = "PAI_SPOT_DEMO_INSTALL_SECONDS"
-_CHECKOUT = Path(__file__).parents[3]
+_IN_WHEEL = Path(__file__).parent / "dags_examples"
+_IN_CHECKOUT = Path(__file__).parents[3] / "dags_examples"
 _START_TIMEOUT = 240.0
 _INTERRUPTED = 130
 _EXPECTED_ERRORS = (AirflowDidNotStart, CloudDidNotStart, DemoTookTooLong, TimeoutError)
@@ -41,7 +42,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--home", type=Path, metavar="DIR", help="keep logs, database and checkpoints here")
     parser.add_argument("--timeout", type=float, default=300.0, metavar="SECONDS", help="limit for the run itself")
     parser.add_argument(
-        "--dags", type=Path, default=_CHECKOUT / "dags_examples", metavar="DIR", help="the example DAGs"
+        "--dags",
+        type=Path,
+        default=_IN_WHEEL if _IN_WHEEL.is_dir() else _IN_CHECKOUT,
+        metavar="DIR",
+        help="the example DAGs",
     )
 
 
