@@ -1,0 +1,279 @@
+"""One CreateJob for one attempt, whatever gets lost: through the vendor SDK, on the emulator's manual clock."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from airflow_provider_pai_spot.attempts.identity import Owner, TaskIdentity
+from airflow_provider_pai_spot.attempts.ledger import AttemptLedger, MemoryStore
+from airflow_provider_pai_spot.attempts.moment import TryMoment
+from airflow_provider_pai_spot.attempts.report import Report
+from airflow_provider_pai_spot.attempts.submission import Submitter
+from airflow_provider_pai_spot.attempts.task_jobs import Ended, TaskJobs, Waiting, Wanted
+from airflow_provider_pai_spot.dlc.job_request import build_job_request
+from airflow_provider_pai_spot.emulator import DlcEmulator, JobPlan
+from airflow_provider_pai_spot.exceptions import PaiDlcError, SpotJobError, SpotSubmissionRefused
+from airflow_provider_pai_spot.hooks.pai_dlc import PaiDlcHook
+from airflow_provider_pai_spot.recovery import SpotRecovery
+
+LAG = 20.0
+PATIENCE = 120.0
+REQUEST = {
+    "image": "registry.example.com/train:1",
+    "user_command": "python train.py",
+    "ecs_spec": "ecs.g7.xlarge",
+    "spot_discount_limit": 0.6,
+    "workspace_id": "1",
+    "display_name": "nightly-train",
+}
+
+
+class EmulatedClock:
+    """The provider's clock is the emulator's: sleeping here lets time pass there."""
+
+    def __init__(self, emulator: DlcEmulator) -> None:
+        self._emulator = emulator
+
+    def now(self) -> datetime:
+        return datetime.fromtimestamp(self._emulator.control.now(), UTC)
+
+    def sleep(self, seconds: float) -> None:
+        self._emulator.control.advance(seconds)
+
+    async def asleep(self, seconds: float) -> None:
+        self.sleep(seconds)
+
+
+@pytest.fixture(scope="module")
+def emulator() -> Iterator[DlcEmulator]:
+    with DlcEmulator(clock="manual", default_plan=JobPlan(run_seconds=None)) as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def _nothing_scripted(emulator: DlcEmulator) -> Iterator[None]:
+    yield
+    emulator.control.clear_faults()
+    emulator.control.clear_plans()
+    emulator.control.switch("list_lag_seconds", 0.0)
+    emulator.control.switch("settings_in_list", True)
+
+
+class Task:
+    """One task instance, whose tries can be begun, killed and begun again."""
+
+    def __init__(self, emulator: DlcEmulator, log: Any, run_id: str, **request: Any) -> None:
+        self.emulator, self.log = emulator, log
+        self.clock = EmulatedClock(emulator)
+        self.identity = TaskIdentity(namespace="n", dag_id="nightly", run_id=run_id, task_id="train")
+        self.request = build_job_request(REQUEST | request)
+        self.store = MemoryStore()
+        self.run_started_at = self.clock.now()
+        self.pushed: dict[str, Any] = {}
+
+    def begin(self, try_number: int = 1, *, generation: int = 3, reattach: bool = True) -> TaskJobs:
+        hook = PaiDlcHook.from_connection(_connection(self.emulator), clock=self.clock)
+        moment = TryMoment(
+            try_number=try_number,
+            max_tries=generation,
+            started_at=self.clock.now(),
+            run_started_at=self.run_started_at,
+        )
+        submitter = Submitter(
+            hook=hook,
+            identity=self.identity,
+            since=self.run_started_at,
+            patience=PATIENCE,
+            clock=self.clock,
+            log=self.log,
+        )
+        report = Report(
+            push=self.pushed.__setitem__, log=self.log, console_url=lambda job: f"https://c/{job}", console_key="c"
+        )
+        wanted = Wanted(request=self.request, recovery=SpotRecovery(), owner=Owner.TASK, reattach=reattach)
+        return TaskJobs(
+            hook=hook,
+            submitter=submitter,
+            ledger=AttemptLedger(self.store),
+            wanted=wanted,
+            moment=moment,
+            report=report,
+            clock=self.clock,
+            log=self.log,
+        )
+
+    def jobs(self) -> list[dict[str, Any]]:
+        return [job for job in self.emulator.control.jobs() if _tag(job) == self.identity.key]
+
+    def live(self) -> list[dict[str, Any]]:
+        return [job for job in self.jobs() if job["Status"] not in ("Succeeded", "Failed", "Stopped")]
+
+
+def _connection(emulator: DlcEmulator) -> Any:
+    from airflow.sdk import Connection
+
+    return Connection.from_uri(emulator.connection_uri(), conn_id="pai_dlc_default")
+
+
+def _tag(job: dict[str, Any]) -> str:
+    return str(job["Settings"]["Tags"]["airflow-ti"])
+
+
+def begin_until_it_holds(task: Task, tries: int = 12) -> Waiting | Ended:
+    """Let Airflow retry, as it would, a try that an unreachable DLC failed."""
+    for try_number in range(1, tries + 1):
+        try:
+            return task.begin(try_number, generation=tries).begin()
+        except PaiDlcError:
+            task.clock.sleep(60)
+    raise AssertionError("no try held")
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_a_lost_answer_and_a_list_that_lags_still_make_one_job(emulator: DlcEmulator, kept_log: Any, seed: int) -> None:
+    rng = random.Random(seed)
+    control = emulator.control
+    control.switch("list_lag_seconds", LAG)
+    control.fault("CreateJob", "lost_answer", times=rng.randint(1, 2))
+    for _ in range(rng.randint(0, 3)):
+        kind = rng.choice(["drop", "throttle", "server_error", "html_error"])
+        control.fault(rng.choice(["CreateJob", "ListJobs", "GetJob"]), kind, times=rng.randint(1, 3))
+    task = Task(emulator, kept_log, run_id=f"seed-{seed}")
+    assert isinstance(begin_until_it_holds(task), Waiting)
+    assert len(task.jobs()) == 1
+    assert AttemptLedger(task.store).attempts[-1].job_id == task.jobs()[0]["JobId"]
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_a_try_that_dies_while_submitting_leaves_one_job_to_the_next(
+    emulator: DlcEmulator, kept_log: Any, seed: int
+) -> None:
+    """kill -9 between CreateJob and storing its id: the intent is there, the id is not."""
+    rng = random.Random(seed)
+    emulator.control.switch("list_lag_seconds", rng.uniform(0, LAG))
+    task = Task(emulator, kept_log, run_id=f"killed-{seed}")
+    jobs = task.begin()
+    jobs.ledger.put(jobs._next_attempt(None, False))
+    if applied := rng.random() < 0.7:
+        jobs.hook.create_job(jobs._body(jobs.ledger.attempts[-1], None))
+    task.begin(2).begin()
+    assert len(task.jobs()) == 1
+    assert any("interrupted while it submitted" in line for line in kept_log.lines)
+    assert any("submitted dlc" in line for line in kept_log.lines) is not applied
+
+
+@pytest.mark.parametrize("settings_in_list", [True, False])
+def test_a_lost_state_store_is_recovered_from_the_tags(
+    emulator: DlcEmulator, kept_log: Any, settings_in_list: bool
+) -> None:
+    emulator.control.switch("settings_in_list", settings_in_list)
+    task = Task(emulator, kept_log, run_id=f"forgotten-{settings_in_list}")
+    first = task.begin().begin()
+    task.store = MemoryStore()
+    assert task.begin(2).begin() == first
+    assert len(task.jobs()) == 1
+    [attempt] = AttemptLedger(task.store).attempts
+    assert (attempt.number, attempt.generation, attempt.request_hash) == (0, 3, task.request.request_hash)
+
+
+def test_a_job_of_a_deleted_run_with_the_same_id_is_stopped_first(emulator: DlcEmulator, kept_log: Any) -> None:
+    old = Task(emulator, kept_log, run_id="scheduled__2026-11-30")
+    old.begin().begin()
+    emulator.control.advance(600)
+    new = Task(emulator, kept_log, run_id="scheduled__2026-11-30")
+    new.begin().begin()
+    assert new.jobs()[0]["Status"] == "Stopped"
+    assert len(new.live()) == 1
+
+
+def test_last_week_s_success_is_never_this_week_s(emulator: DlcEmulator, kept_log: Any) -> None:
+    emulator.control.plan(JobPlan(run_seconds=60))
+    old = Task(emulator, kept_log, run_id="scheduled__again")
+    old.begin().begin()
+    emulator.control.advance(600)
+    new = Task(emulator, kept_log, run_id="scheduled__again")
+    assert isinstance(new.begin().begin(), Waiting)
+    assert new.jobs()[0]["Status"] == "Succeeded"
+    assert len(new.jobs()) == 2
+
+
+def test_a_person_s_clear_after_editing_the_command_replaces_the_job_and_names_the_keys(
+    emulator: DlcEmulator, kept_log: Any
+) -> None:
+    task = Task(emulator, kept_log, run_id="edited")
+    task.begin(generation=3).begin()
+    task.request = build_job_request(REQUEST | {"user_command": "python train.py --lr 0.1"})
+    task.begin(2, generation=4).begin()
+    assert task.jobs()[0]["Status"] == "Stopped"
+    assert [job["UserCommand"] for job in task.live()] == ["python train.py --lr 0.1"]
+    assert any("differs in: UserCommand" in line for line in kept_log.lines)
+
+
+def test_a_person_s_clear_of_the_same_request_takes_the_job_over(emulator: DlcEmulator, kept_log: Any) -> None:
+    task = Task(emulator, kept_log, run_id="same")
+    first = task.begin(generation=3).begin()
+    assert task.begin(2, generation=4).begin() == first
+    assert task.pushed["job_id"] == first.job_id  # type: ignore[union-attr]
+    assert len(task.jobs()) == 1
+
+
+def test_without_reattach_a_retry_stops_the_job_and_submits_another(emulator: DlcEmulator, kept_log: Any) -> None:
+    task = Task(emulator, kept_log, run_id="afresh")
+    task.begin().begin()
+    task.begin(2, reattach=False).begin()
+    assert len(task.jobs()) == 2
+    assert len(task.live()) == 1
+
+
+def test_a_success_that_was_consumed_is_told_again_and_not_repeated(emulator: DlcEmulator, kept_log: Any) -> None:
+    """The worker died after consuming and before Airflow heard of it."""
+    emulator.control.plan(JobPlan(run_seconds=60))
+    task = Task(emulator, kept_log, run_id="green")
+    task.begin().begin()
+    emulator.control.advance(600)
+    for try_number in (2, 3):
+        jobs = task.begin(try_number)
+        ended = jobs.begin()
+        assert isinstance(ended, Ended)
+        jobs.conclude(ended.outcome)
+    assert len(task.jobs()) == 1
+
+
+def test_a_failure_is_raised_once_and_then_tried_again(emulator: DlcEmulator, kept_log: Any) -> None:
+    emulator.control.plan(JobPlan(run_seconds=60, exit_code=1))
+    task = Task(emulator, kept_log, run_id="red")
+    task.begin().begin()
+    emulator.control.advance(600)
+    jobs = task.begin(2)
+    ended = jobs.begin()
+    assert isinstance(ended, Ended)
+    with pytest.raises(SpotJobError):
+        jobs.conclude(ended.outcome)
+    assert isinstance(task.begin(3).begin(), Waiting)
+    assert [one.number for one in AttemptLedger(task.store).attempts] == [0, 1]
+
+
+def test_a_job_that_finished_while_nobody_looked_is_told_truthfully(emulator: DlcEmulator, kept_log: Any) -> None:
+    emulator.control.plan(JobPlan(run_seconds=60))
+    task = Task(emulator, kept_log, run_id="asleep")
+    task.begin().begin()
+    emulator.control.advance(timedelta(hours=9).total_seconds())
+    jobs = task.begin(2)
+    ended = jobs.begin()
+    assert isinstance(ended, Ended)
+    assert jobs.conclude(ended.outcome).outcome.verdict.value == "succeeded"  # type: ignore[union-attr]
+    assert len(task.jobs()) == 1
+
+
+def test_a_refusal_leaves_nothing_behind(emulator: DlcEmulator, kept_log: Any) -> None:
+    emulator.control.fault("CreateJob", "server_error", times=1, status=400, code="InvalidParameter")
+    task = Task(emulator, kept_log, run_id="refused")
+    with pytest.raises(SpotSubmissionRefused):
+        task.begin().begin()
+    assert task.jobs() == []
+    assert AttemptLedger(task.store).newest is None
