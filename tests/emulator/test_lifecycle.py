@@ -101,6 +101,6 @@ def test_a_revoked_job_comes_back_only_with_restarts_left(status: Any, traits: A
 @given(st.integers(), st.floats(0, 0.9))
 def test_jitter_stays_within_its_fraction_and_a_seed_repeats_it(seed: Any, jitter: Any) -> None:
     phases = Phases(queuing=100.0, jitter=jitter)
-    first, second = (phases.seconds(Status.QUEUING, random.Random(seed)) for _ in range(2))  # noqa: S311 - a seed is repeated
+    first, second = (phases.seconds(Status.QUEUING, random.Random(seed)) for _ in range(2))
     assert first == second
     assert 100 * (1 - jitter) - 1e-6 <= first <= 100 * (1 + jitter) + 1e-6

@@ -99,7 +99,7 @@ def test_a_seed_repeats_a_walk_and_a_walk_stays_in_range(seed: Any, volatility: 
     model = MarketModel(volatility=volatility)
 
     def walk() -> list[float]:
-        rng, path = random.Random(seed), [model.discount]  # noqa: S311 - a seed is repeated
+        rng, path = random.Random(seed), [model.discount]
         for _ in range(30):
             path.append(model.step(path[-1], rng))
         return path
