@@ -24,6 +24,7 @@ examples:
   pai-spot plan nightly_training train        what would be submitted, and what it may cost in jobs
   pai-spot jobs --status Running,Queuing      what this Airflow has on DLC
   pai-spot stop dlc1a2b3c4d5e6f               stop one job and wait until it is over
+  pai-spot sweep                              what nobody in Airflow waits for any more, without stopping it
 
 exit codes: 0 done, 1 it could not be done (one line on stderr says why), 2 wrong arguments, 130 Ctrl-C
 """
@@ -49,6 +50,7 @@ COMMANDS = {
     "plan": Command(f"{_HERE}.plan.command", "show what a task would submit, without submitting it"),
     "jobs": Command(f"{_HERE}.jobs.command", "list the jobs that Airflow has on DLC"),
     "stop": Command(f"{_HERE}.stop", "stop one job and wait until it is over"),
+    "sweep": Command(f"{_HERE}.sweep", "find the jobs that nobody in Airflow waits for, and stop them"),
 }
 
 
