@@ -5,10 +5,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 DEMO_STAMP := $(VENV)/.installed-for-demo
 DEV_STAMP := $(VENV)/.installed-for-development
+CHAOS_STAMP := $(VENV)/.installed-for-chaos
 # The vendor SDK ignores NO_PROXY, so whatever speaks to the emulator runs without proxies.
 NO_PROXIES := env -u HTTP_PROXY -u HTTPS_PROXY -u ALL_PROXY -u http_proxy -u https_proxy -u all_proxy
 
-.PHONY: demo test lint types format clean
+.PHONY: demo test chaos lint types format clean
 
 ## A real Airflow trains on an emulated cloud and survives losing its machine. DEMO_ARGS="--exit --json out.json"
 demo: $(DEMO_STAMP)
@@ -17,6 +18,10 @@ demo: $(DEMO_STAMP)
 ## All tests. TEST_ARGS='-m "not end_to_end"' leaves out those that start an Airflow.
 test: $(DEV_STAMP)
 	$(NO_PROXIES) $(BIN)/python -m pytest $(TEST_ARGS)
+
+## Kills and breaks everything under a production-like Airflow. Needs PostgreSQL and Redis. CHAOS_ARGS="--seeds 1,2,3"
+chaos: $(CHAOS_STAMP)
+	@$(NO_PROXIES) $(BIN)/python tests/chaos $(CHAOS_ARGS)
 
 lint: $(DEV_STAMP)
 	$(BIN)/ruff check
@@ -49,4 +54,10 @@ $(DEV_STAMP): pyproject.toml $(DEMO_STAMP)
 	@echo "Installing what tests and checks need ..."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'pip>=25.1'
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --group test --group lint
+	@touch $@
+
+$(CHAOS_STAMP): pyproject.toml $(DEMO_STAMP)
+	@echo "Installing what the chaos suite needs ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'pip>=25.1'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --group chaos
 	@touch $@
