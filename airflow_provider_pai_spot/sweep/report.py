@@ -30,6 +30,7 @@ class Result(StrEnum):
     WOULD_STOP = "would_stop"
     STOPPED = "stopped"
     STOPPING = "stopping"
+    ENDED = "ended"
     NOT_STOPPED = "not_stopped"
 
 
@@ -38,6 +39,7 @@ _WORDS = {
     Result.WOULD_STOP: "an orphan, would be stopped",
     Result.STOPPED: "an orphan, stopped",
     Result.STOPPING: "an orphan, is being stopped",
+    Result.ENDED: "an orphan, ended by itself",
     Result.NOT_STOPPED: "an orphan, COULD NOT BE STOPPED",
 }
 
@@ -139,6 +141,7 @@ class SweepReport:
         parts += _parts(
             (self.count(Result.STOPPED), "stopped"),
             (self.count(Result.STOPPING), "being stopped"),
+            (self.count(Result.ENDED), "ended by itself"),
             (self.count(Result.NOT_STOPPED), "could not be stopped"),
             (self.unanswered, "without an answer from Airflow"),
         )

@@ -142,10 +142,10 @@ class Sweeper:
     def _ask_to_stop(self, one: SweptJob) -> SweptJob:
         self.log.info("stopping %s: %s", one.job.job_id, one.decision.words)
         try:
-            self.hook.stop_job(one.job.job_id)
+            accepted = self.hook.stop_job(one.job.job_id)
         except PaiDlcError as error:
             return replace(one, result=Result.NOT_STOPPED, problem=str(error))
-        return replace(one, result=Result.STOPPING)
+        return replace(one, result=Result.STOPPING if accepted else Result.ENDED)
 
     def _verified(self, one: SweptJob, deadline: datetime) -> SweptJob:
         """Accepted is not stopped: look until the job is over, or at least on its way."""
