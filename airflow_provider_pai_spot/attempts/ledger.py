@@ -13,6 +13,8 @@ from typing import Any, Protocol, Self
 
 STORE_KEY = "pai_spot"
 STORE_VERSION = 1
+HANDED_OVER = "handed_over"
+"""Verdict of a job whose id was returned without waiting for its end (two-task form)."""
 _MAX_ATTEMPTS = 60  # at most about 40 kB: Airflow warns above 64 kB
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -13,7 +13,7 @@ from airflow_provider_pai_spot.attempts.identity import (
     TAG_REQUEST,
     tag_number,
 )
-from airflow_provider_pai_spot.attempts.ledger import Attempt, AttemptLedger
+from airflow_provider_pai_spot.attempts.ledger import HANDED_OVER, Attempt, AttemptLedger
 from airflow_provider_pai_spot.attempts.moment import TryMoment
 from airflow_provider_pai_spot.attempts.stopping import stop_and_wait
 from airflow_provider_pai_spot.attempts.submission import FoundJobs, Submitter
@@ -44,8 +44,18 @@ class NewestFinder:
             newest = self._resolve_intent(newest)
         if newest is None or newest.job_id is None:
             return self._by_tags()
+        if newest.verdict == HANDED_OVER and (successor := self._successor_of(newest)) is not None:
+            return successor
         job = self._read(newest, newest.job_id)
         return None if job is None else (newest, job)
+
+    def _successor_of(self, handed_over: Attempt) -> tuple[Attempt, Job] | None:
+        """A sensor submits successors of a job that was handed over to it; they are known by their tags only."""
+        jobs = [job for job in self.submitter.find().of_this_run if _number(job) > handed_over.number]
+        if not jobs:
+            return None
+        successor = replace(self._attempt_of(jobs[-1]), consumed=True, verdict=HANDED_OVER)
+        return self.ledger.put(successor), jobs[-1]
 
     def _read(self, attempt: Attempt, job_id: str) -> Job | None:
         """Read the job; one submitted a moment ago may not be visible yet."""
@@ -96,13 +106,17 @@ class NewestFinder:
     def _attempt_of(self, job: Job) -> Attempt:
         tags = job.tags
         return Attempt(
-            number=tag_number(tags, TAG_ATTEMPT, 0),
+            number=_number(job),
             generation=tag_number(tags, TAG_GENERATION, self.moment.generation),
             request_hash=tags.get(TAG_REQUEST, ""),
             job_id=job.job_id,
             checkpoint_folder=_folder_number(job.envs.get(ENV_CHECKPOINT_DIR, "")),
             namespace=self.submitter.identity.namespace,
         )
+
+
+def _number(job: Job) -> int:
+    return tag_number(job.tags, TAG_ATTEMPT, 0)
 
 
 def _time(text: str, default: datetime) -> datetime:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from airflow_provider_pai_spot.attempts.ledger import Attempt
@@ -46,6 +47,17 @@ class Report:
             attempt.job_id,
         )
 
+    def went(self, outcome: JobOutcome) -> None:
+        """
+        Say which way a job went, in one line.
+
+        Airflow 3.3's triggerer begins its part of the task log anew at each deferral of a try, so the lines of an
+        earlier wait can be gone by the time somebody reads the log.
+        """
+        if outcome.timeline:
+            steps = [_step(*entry) for entry in outcome.timeline]
+            self.log.info("%s went: %s", outcome.job_id, " → ".join(steps))
+
     def ended(self, outcome: JobOutcome, attempts: Iterable[Attempt]) -> None:
         """Publish how the newest job ended, and the timeline of all attempts."""
         self.push(XCOM_OUTCOME, outcome.to_dict())
@@ -70,6 +82,13 @@ class Report:
                 self.log.error("last %d lines of %s:\n%s", len(tail.lines), tail.pod_id, text)
             else:
                 self.log.warning("%s wrote no log", tail.pod_id)
+
+
+def _step(status: str, start: str, end: str) -> str:
+    if not (start and end) or start == end:
+        return status
+    spent = datetime.fromisoformat(end) - datetime.fromisoformat(start)
+    return f"{status} {duration(spent.total_seconds())}"
 
 
 def timeline_entry(attempt: Attempt) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from airflow_provider_pai_spot.attempts.bodies import attempt_body
 from airflow_provider_pai_spot.attempts.endings import describe, error_for
 from airflow_provider_pai_spot.attempts.follow import NOT_OBSERVED
 from airflow_provider_pai_spot.attempts.identity import Owner
-from airflow_provider_pai_spot.attempts.ledger import Attempt, AttemptLedger
+from airflow_provider_pai_spot.attempts.ledger import HANDED_OVER, Attempt, AttemptLedger
 from airflow_provider_pai_spot.attempts.moment import TryMoment
 from airflow_provider_pai_spot.attempts.newest import NewestFinder
 from airflow_provider_pai_spot.attempts.pod_logs import LogCalls, read_tails
@@ -35,9 +35,6 @@ from airflow_provider_pai_spot.dlc.status import phase_of
 from airflow_provider_pai_spot.dlc.verdict import classify
 from airflow_provider_pai_spot.exceptions import PaiDlcError, SpotSubmissionRefused, SpotTotalTimeout
 from airflow_provider_pai_spot.recovery import GiveUp, SpotRecovery, next_step
-
-HANDED_OVER = "handed_over"
-"""Ledger verdict of a job whose id was returned without waiting for its end (two-task form)."""
 
 
 class SpotCalls(JobCalls, LogCalls, Protocol):
@@ -279,6 +276,7 @@ class TaskJobs:
         """
         if outcome.rule == NOT_OBSERVED:
             raise error_for(outcome, note=" The job may be alive; the next try re-attaches to it.")
+        self.report.went(outcome)
         tails, outcome = read_tails(self.hook, outcome, self.wanted.log_tail_lines)
         self._consume(outcome)
         self.report.ended(outcome, self.ledger.attempts)

@@ -59,7 +59,7 @@ _HINTS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"InvalidTimeStamp"), "This machine's clock is off by more than 15 minutes."),
     (
         re.compile(r"Forbidden|NoPermission|Unauthorized"),
-        "Grant the RAM action paidlc:{operation} (newer accounts: pai:{operation}), and check the workspace.",
+        "Grant the RAM action paidlc:{operation} or pai:{operation} (sources differ), and check the workspace.",
     ),
 )
 

@@ -31,6 +31,7 @@ MAX_PAGES = 50
 LOOK_BACK = timedelta(days=30)
 """How far ListJobs looks back when the caller names no start; DLC's default of 7 days hides longer waits."""
 _FORBIDDEN = 403
+_SHORTEST_MASKED = 5  # Airflow's masker refuses less, with a warning in every task log
 _CANNOT_BE_STOPPED = (400, 409)
 
 
@@ -383,5 +384,5 @@ def _mask(settings: ConnectionSettings) -> None:
 
     secrets = (settings.access_key_secret, settings.security_token, settings.http_proxy, settings.https_proxy)
     for secret in secrets:
-        if secret:
+        if secret and len(secret) >= _SHORTEST_MASKED:
             mask_secret(secret)

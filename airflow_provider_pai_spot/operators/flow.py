@@ -80,7 +80,7 @@ class OperatorFlow:
     def stop_at_execution_timeout(self) -> None:
         """Airflow's `execution_timeout` struck on the worker: the job goes with the task."""
         job_id = self.kill.job_id
-        if job_id is not None and self.operator.cancel_on_kill:
+        if job_id is not None:
             self.log.warning("execution_timeout: stopping %s", job_id)
             stop_and_wait(self.hook, job_id, StopReason.EXECUTION_TIMEOUT, clock=SYSTEM_CLOCK, log=self.log)
 

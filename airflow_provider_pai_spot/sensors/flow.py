@@ -127,6 +127,7 @@ class SensorFlow:
             self._time_out(outcome.status)
         if outcome.rule == NOT_OBSERVED:
             raise error_for(outcome, note=" The job may be alive; the next try goes on watching it.")
+        self.report.went(outcome)
         tails, outcome = read_tails(self.hook, outcome, provider_settings.log_tail_lines())
         self.report.push(XCOM_OUTCOME, outcome.to_dict())
         if outcome.verdict is Verdict.SUCCEEDED:
@@ -169,7 +170,7 @@ class SensorFlow:
         )
         self.watch = self.watch.over(submit_successor(jobs, self.watch.job_id, self.watch.losses))
         keep(self.store, self.watch)
-        overwrite_job_id(self.context, task_id, self.watch.job_id)
+        overwrite_job_id(self.context, task_id, self.watch.job_id, jobs.report)
 
     def _time_out(self, status: str) -> NoReturn:
         stopped = "it was stopped" if self.sensor.cancel_on_kill else "it is left alone (cancel_on_kill=False)"

@@ -9,7 +9,7 @@ from airflow.sdk.execution_time.xcom import XCom
 from airflow_provider_pai_spot.attempts.identity import TAG_ATTEMPT, TaskIdentity, tag_number
 from airflow_provider_pai_spot.attempts.ledger import Attempt
 from airflow_provider_pai_spot.attempts.moment import TryMoment
-from airflow_provider_pai_spot.attempts.report import XCOM_JOB_ID
+from airflow_provider_pai_spot.attempts.report import XCOM_JOB_ID, Report
 from airflow_provider_pai_spot.attempts.task_jobs import TaskJobs, Wanted
 from airflow_provider_pai_spot.dlc.job import Job
 from airflow_provider_pai_spot.dlc.outcome import Verdict
@@ -74,13 +74,14 @@ def submit_successor(jobs: TaskJobs, lost_job_id: str, losses: int) -> str:
     return jobs.submit(bid=bid).job_id
 
 
-def overwrite_job_id(context: Context, task_id: str, job_id: str) -> None:
-    """Make everything downstream of the submit task see the new job."""
+def overwrite_job_id(context: Context, task_id: str, job_id: str, report: Report) -> None:
+    """Make everything downstream of the submit task, and its own link, see the new job."""
     ti: Any = context["ti"]
-    for key in (_RETURN_VALUE, XCOM_JOB_ID):
+    values = {_RETURN_VALUE: job_id, XCOM_JOB_ID: job_id, report.console_key: report.console_url(job_id)}
+    for key, value in values.items():
         XCom.set(
             key=key,
-            value=job_id,
+            value=value,
             dag_id=ti.dag_id,
             task_id=task_id,
             run_id=ti.run_id,

@@ -15,6 +15,7 @@ from airflow_provider_pai_spot.attempts.moment import TryMoment
 from airflow_provider_pai_spot.attempts.report import Report
 from airflow_provider_pai_spot.attempts.submission import Submitter
 from airflow_provider_pai_spot.attempts.task_jobs import Ended, TaskJobs, Waiting, Wanted
+from airflow_provider_pai_spot.dlc.job import Job
 from airflow_provider_pai_spot.dlc.job_request import build_job_request
 from airflow_provider_pai_spot.emulator import DlcEmulator, JobPlan
 from airflow_provider_pai_spot.exceptions import PaiDlcError, SpotJobError, SpotSubmissionRefused
@@ -277,3 +278,22 @@ def test_a_refusal_leaves_nothing_behind(emulator: DlcEmulator, kept_log: Any) -
         task.begin().begin()
     assert task.jobs() == []
     assert AttemptLedger(task.store).newest is None
+
+
+def test_a_cleared_submit_task_finds_the_successors_that_its_sensor_submitted(
+    emulator: DlcEmulator, kept_log: Any
+) -> None:
+    task = Task(emulator, kept_log, run_id="two-tasks")
+    jobs = task.begin()
+    first = jobs.begin()
+    assert isinstance(first, Waiting)
+    jobs.hand_over(first.job_id)
+    emulator.control.advance(60)
+    emulator.control.revoke(first.job_id)
+    by_sensor = Task(emulator, kept_log, run_id="two-tasks")
+    by_sensor.run_started_at = task.run_started_at
+    sensor_jobs = by_sensor.begin(2)
+    sensor_jobs.ledger.put(sensor_jobs.finder._attempt_of(Job(sensor_jobs.hook.get_job(first.job_id))))
+    successor = sensor_jobs.submit()
+    assert task.begin(2, generation=4).begin() == successor
+    assert [job["JobId"] for job in task.live()] == [successor.job_id]
