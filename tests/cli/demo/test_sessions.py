@@ -20,10 +20,12 @@ PATIENCE_SECONDS = 15
 Start = Callable[[str], ProcessSession]
 STUBBORN = "trap '' TERM; echo ready; while :; do sleep 1; done"
 WITH_A_CHILD_IN_ANOTHER_GROUP = "set -m; sleep 1000 & echo ready; wait"
+# A shell ignores SIGINT in what it runs in the background, and that is inherited: Ctrl-C is switched on again here.
 PARENT = """
-import sys, time
+import signal, sys, time
 from pathlib import Path
 from airflow_provider_pai_spot.cli.demo.sessions import Processes
+signal.signal(signal.SIGINT, signal.default_int_handler)
 with Processes() as processes:
     started = processes.start("child", ["sh", "-c", "sleep 1000 & wait"], env={"PATH": sys.argv[2]},
                               log_path=Path(sys.argv[1]), cwd=Path("/"))
@@ -105,7 +107,7 @@ def test_children_end_with_their_parent_however_it_is_ended(number: signal.Signa
     session_id = int(parent.stdout.readline())
     assert session_members(session_id)
     parent.send_signal(number)
-    parent.communicate()
+    parent.communicate(timeout=60)
     eventually(lambda: not session_members(session_id))
 
 
