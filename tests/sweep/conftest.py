@@ -148,3 +148,12 @@ def sweeper(api: AirflowApi, clock: CloudClock, hook_of: Callable[..., PaiDlcHoo
         return Sweeper(**{**whole, **parts})
 
     return make
+
+
+@pytest.fixture
+def orphan(airflow: Any, cloud: DlcEmulator, submit: Callable[..., str]) -> str:
+    """A job whose task failed while nobody listened, an hour ago."""
+    job_id = submit()
+    cloud.control.advance(3600)
+    airflow.task(DAG, RUN, "train", "failed", end_date="2026-01-01T00:00:00Z")
+    return job_id
