@@ -1,7 +1,7 @@
 """
 Schedule training on PAI DLC spot capacity from Apache Airflow.
 
-Where things are (an arrow reads "may import"; `lint-imports` checks it):
+Where things are, lowest first: a room imports only from rooms above it in this table, and `lint-imports` checks it.
 
 ==================  ======================================================================
 room                what it knows
@@ -11,14 +11,14 @@ room                what it knows
 `clock`             what time it is, and how to wait; replaced in tests
 `settings`          the `[pai_spot]` section of airflow.cfg
 `recovery`          outcome + history -> next step; pure policy
-`market`            prices and savings; pure arithmetic
 `hooks`             connection -> vendor SDK client; translates its errors
 `attempts`          one task instance's jobs: identity, stored state, find-or-create
 `triggers`          waits in the triggerer
 `operators`         SubmitSpotJobOperator
 `sensors`           SpotJobSensor
 `links`             console URLs from pushed ids
-`plugins`, `cli`    the Airflow UI page and `pai-spot`
+`sweep`             finds jobs that nobody owns any more, and stops them
+`cli`               `pai-spot`
 `emulator`          a DLC service on your machine; imports none of the rooms above
 ==================  ======================================================================
 

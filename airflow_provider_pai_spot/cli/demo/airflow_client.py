@@ -9,7 +9,10 @@ from urllib.parse import quote
 
 import httpx
 
-_TIMEOUT_SECONDS = 20.0
+_TIMEOUT_SECONDS = 90.0
+_REPEATABLE = ("GET", "PATCH")
+_REPEATS = 5
+_PAUSE_SECONDS = 1.0
 _WARM_UP_SECONDS = 120.0
 _POLL_SECONDS = 0.5
 FINISHED_RUN_STATES = frozenset({"success", "failed"})
@@ -173,7 +176,11 @@ class AirflowClient:
         return "\n".join(_log_line(entry) for entry in answer["content"])
 
     def _call(self, method: str, path: str, **options: Any) -> dict[str, Any]:
-        answer = self._http.request(method, f"/api/v2{path}", **options)
+        """Ask, and ask again what may be asked twice: an Airflow on a locked SQLite file answers 500."""
+        tries_left = _REPEATS if method in _REPEATABLE else 0
+        while (answer := self._http.request(method, f"/api/v2{path}", **options)).is_server_error and tries_left:
+            tries_left -= 1
+            time.sleep(_PAUSE_SECONDS)
         answer.raise_for_status()
         return dict(answer.json()) if answer.content else {}
 

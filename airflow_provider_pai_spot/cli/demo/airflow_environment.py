@@ -9,6 +9,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+_LOCK_TIMEOUT_SECONDS = 60
 _FOREIGN_PREFIXES = ("AIRFLOW_", "_AIRFLOW", "ALIBABA_CLOUD_")
 _PROXIES = ("http_proxy", "https_proxy", "all_proxy", "ftp_proxy", "no_proxy")
 
@@ -62,7 +63,8 @@ def _storage(home: Path, dags_folder: Path) -> dict[str, str]:
         "CORE__LOAD_EXAMPLES": "False",
         "CORE__EXECUTOR": "LocalExecutor",
         "CORE__FERNET_KEY": base64.urlsafe_b64encode(secrets.token_bytes(32)).decode(),
-        "DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{home / 'airflow.db'}",
+        # Several components write to one SQLite file; its default of 5 s is short on a busy machine.
+        "DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{home / 'airflow.db'}?timeout={_LOCK_TIMEOUT_SECONDS}",
         "LOGGING__BASE_LOG_FOLDER": str(home / "logs"),
         "LOGGING__COLORED_CONSOLE_LOG": "False",
         # Each component would compare schemas again, a second or two each, right after `db migrate`.
