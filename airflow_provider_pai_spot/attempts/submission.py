@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 from airflow_provider_pai_spot.attempts.drive import JobReader
 from airflow_provider_pai_spot.attempts.identity import TAG_ATTEMPT, TAG_TASK_INSTANCE, TaskIdentity
+from airflow_provider_pai_spot.attempts.tagged import whole_jobs
 from airflow_provider_pai_spot.clock import Clock
 from airflow_provider_pai_spot.dlc.job import Job
 from airflow_provider_pai_spot.dlc.outcome import StopReason
@@ -92,7 +93,7 @@ class Submitter:
 
     def find(self) -> FoundJobs:
         """Return this task instance's jobs, matched again on our side."""
-        tagged = [job for job in map(self._with_tags, self.list_as(None)) if self._is_ours(job)]
+        tagged = [job for job in whole_jobs(self.hook, map(Job, self.list_as(None))) if self._is_ours(job)]
         return FoundJobs(
             of_this_run=sorted((job for job in tagged if self._is_of_this_run(job)), key=_age_key),
             older_live=[job for job in tagged if not self._is_of_this_run(job) and not is_decided(job.status)],
@@ -188,11 +189,6 @@ class Submitter:
         pause = retry_after or backoff * random.uniform(0.5, 1.0)  # noqa: S311 - jitter, not a secret
         self.log.warning("CreateJob took no effect (%s); trying again in %.0f s", error, pause)
         self.clock.sleep(pause)
-
-    def _with_tags(self, item: Mapping[str, Any]) -> Job:
-        """List items may lack Settings; then the job itself is asked."""
-        job = Job(item)
-        return job if job.tags or not job.job_id else Job(self.hook.get_job(job.job_id))
 
     def _is_ours(self, job: Job) -> bool:
         return job.tags.get(TAG_TASK_INSTANCE) == self.identity.key

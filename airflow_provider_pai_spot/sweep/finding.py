@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, Protocol
@@ -21,10 +21,10 @@ from airflow_provider_pai_spot.attempts.identity import (
     hash_namespace,
     tag_number,
 )
+from airflow_provider_pai_spot.attempts.tagged import whole_jobs
 from airflow_provider_pai_spot.dlc.job import Job
 from airflow_provider_pai_spot.dlc.status import JobStatus, Phase, phase_of
 from airflow_provider_pai_spot.dlc.wire import integer_of
-from airflow_provider_pai_spot.exceptions import PaiDlcNotFound
 from airflow_provider_pai_spot.sweep.candidates import Kin
 from airflow_provider_pai_spot.sweep.owners import OwnerRef, RunRef, TaskRef
 
@@ -136,22 +136,10 @@ def _live(hook: ListCalls, tag: str) -> Iterator[Job]:
     seen: set[str] = set()
     for status in (status for status in JobStatus if phase_of(status) in LIVE):
         items = hook.list_jobs(tags={TAG_NAMESPACE: tag}, show_own=False, status=status.value)
-        for job in _whole(hook, map(Job, items)):
+        for job in whole_jobs(hook, map(Job, items)):
             if job.job_id not in seen and job.tags.get(TAG_NAMESPACE) == tag and job.phase in LIVE:
                 seen.add(job.job_id)
                 yield job
-
-
-def _whole(hook: ListCalls, jobs: Iterable[Job]) -> Iterator[Job]:
-    """ListJobs may leave out Settings and Envs; then the job itself is asked."""
-    for job in jobs:
-        if job.tags and ENV_DAG_ID in job.envs:
-            yield job
-            continue
-        try:
-            yield Job(hook.get_job(job.job_id))
-        except PaiDlcNotFound:  # deleted since it was listed
-            continue
 
 
 def _families(hook: ListCalls, tag: str, owned: list[OwnedJob]) -> dict[str, list[Kin]]:

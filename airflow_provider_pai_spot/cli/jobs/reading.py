@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -17,9 +17,9 @@ from airflow_provider_pai_spot.attempts.identity import (
     TAG_OWNER,
     TAG_TASK_INSTANCE,
 )
+from airflow_provider_pai_spot.attempts.tagged import whole_jobs
 from airflow_provider_pai_spot.dlc.bids import read_bid
 from airflow_provider_pai_spot.dlc.job import Job
-from airflow_provider_pai_spot.exceptions import PaiDlcNotFound
 from airflow_provider_pai_spot.hooks.pai_dlc import PaiDlcHook
 
 
@@ -78,7 +78,7 @@ def find_jobs(
         status=next(iter(statuses)) if len(statuses) == 1 else None,
     )
     listed = (job for job in map(Job, items) if not statuses or job.status in statuses)
-    return (job for job in _whole(hook, listed) if _is_ours(job, namespace_tag))
+    return (job for job in whole_jobs(hook, listed) if _is_ours(job, namespace_tag))
 
 
 def job_line(job: Job, now: datetime) -> JobLine:
@@ -99,18 +99,6 @@ def job_line(job: Job, now: datetime) -> JobLine:
         seconds_pending=job.seconds_pending(now),
         seconds_running=job.seconds_running(now),
     )
-
-
-def _whole(hook: PaiDlcHook, jobs: Iterable[Job]) -> Iterator[Job]:
-    """ListJobs may leave out Settings and Envs; then the job itself is asked."""
-    for job in jobs:
-        if job.tags and ENV_DAG_ID in job.envs:
-            yield job
-            continue
-        try:
-            yield Job(hook.get_job(job.job_id))
-        except PaiDlcNotFound:  # deleted since it was listed
-            continue
 
 
 def _is_ours(job: Job, namespace_tag: str | None) -> bool:
