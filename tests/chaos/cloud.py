@@ -40,8 +40,7 @@ class Cloud:
         state_file = self._home / "emulator.json"
         process = self._processes.start(
             "emulator",
-            [sys.executable, "-c", _PAI_SPOT, "emulator"]
-            + ["--state-file", str(state_file), "--seed", str(self._seed)],
+            [sys.executable, "-c", _PAI_SPOT, "emulator", "--state-file", str(state_file), "--seed", str(self._seed)],
             env=clean_environment(),
             log_path=self._home / "emulator.log",
             cwd=self._home,

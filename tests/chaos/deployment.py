@@ -57,6 +57,9 @@ _QUICK_LIFE = {
     "CELERY__WORKER_PREFETCH_MULTIPLIER": "1",
     # A worker that died kept messages to itself; Redis hands them out again after this time.
     "CELERY_BROKER_TRANSPORT_OPTIONS__VISIBILITY_TIMEOUT": "300",
+    # An API server takes half a minute to come back here; a task that starts meanwhile should wait for it.
+    "WORKERS__EXECUTION_API_RETRIES": "8",
+    "WORKERS__EXECUTION_API_RETRY_WAIT_MAX": "10",
     "CORE__MAX_ACTIVE_TASKS_PER_DAG": "64",
 }
 _PROVIDER = {

@@ -137,7 +137,9 @@ def judge(
         ambiguous_answers=sum(map(_is_ambiguous, journal)),
         duplicates=duplicates(jobs),
         lost=[story for work in works if (story := _loss(work, of_work.get(work, []), states, xcoms))],
-        not_green=[f"{one.run_id} {one.task_id}[{one.map_index}] is {one.state}" for one in instances if one not in green],
+        not_green=[
+            f"{one.run_id} {one.task_id}[{one.map_index}] is {one.state}" for one in instances if one not in green
+        ],
         unexpected=[story for work in works if (story := _unexpected(work, of_work.get(work, [])))],
     )
 
@@ -153,7 +155,9 @@ def answering_task(work: str) -> Key:
     return run_id, _ANSWERING_TASK[kind], int(number)
 
 
-def _loss(work: str, family: Sequence[JobLife], states: Mapping[Key, str], xcoms: Mapping[Key, Mapping[str, Any]]) -> str:
+def _loss(
+    work: str, family: Sequence[JobLife], states: Mapping[Key, str], xcoms: Mapping[Key, Mapping[str, Any]]
+) -> str:
     """Say how Airflow's end of a piece of work differs from its newest job's; '' if it does not."""
     key = answering_task(work)
     state, newest = states.get(key, "missing"), family[-1] if family else None

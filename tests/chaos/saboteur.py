@@ -10,15 +10,17 @@ import random
 import signal
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import count
 
-from airflow_provider_pai_spot.emulator.client import EmulatorClient, EmulatorControlError
 from deployment import Deployment
 from judgement import answering_task, lives
 from observing import AirflowDatabase
 from task_processes import supervisor_of, task_process
 from timetable import AT_SUBMISSION, KILLS, LOST_ANSWERS_AT_ONCE, Event, Trouble
 from workload import DAG_ID
+
+from airflow_provider_pai_spot.emulator.client import EmulatorClient, EmulatorControlError
 
 log = logging.getLogger("chaos")
 
@@ -31,6 +33,8 @@ _AGAIN_SECONDS = 2.0
 _LINGER_SECONDS = (0.0, 0.0, 0.05, 0.15, 0.3)
 """From CreateJob to the kill: before the id is stored, and after."""
 _REVOKED_AT_ONCE = 4
+_TROUBLED_SHARE = 0.5
+_TROUBLED_SECONDS = (5.0, 12.0)
 
 
 class Saboteur:
@@ -59,6 +63,7 @@ class Saboteur:
         self._tickets = count()
         self._armed: deque[Trouble] = deque()
         self._jobs_seen = 0
+        self._answers_to_lose = 0
         self._now = 0.0
         self._frozen: set[str] = set()
 
@@ -146,14 +151,15 @@ class Saboteur:
         fault = self._control.fault
         match trouble:
             case Trouble.DROP:
-                fault("*", "drop", times=40, probability=0.4)
+                self._for_a_while("drop")
             case Trouble.THROTTLE:
-                fault("*", "throttle", times=30, probability=0.5, retry_after=self._rng.choice([None, 1500]))
+                self._for_a_while("throttle", retry_after=self._rng.choice([None, 1500]))
             case Trouble.SERVER_ERRORS:
                 kind = self._rng.choice(["server_error", "html_error"])
-                fault("*", kind, times=30, probability=0.5, status=self._rng.choice([500, 502, 503]))
+                self._for_a_while(kind, status=self._rng.choice([500, 502, 503]))
             case Trouble.LOST_ANSWERS:
-                fault("CreateJob", "lost_answer", times=LOST_ANSWERS_AT_ONCE, probability=0.6)
+                self._answers_to_lose += LOST_ANSWERS_AT_ONCE
+                self._lose_answers(LOST_ANSWERS_AT_ONCE)
             case Trouble.LIST_LAG:
                 self._control.switch("list_lag_seconds", round(self._rng.uniform(5, 20), 1))
             case Trouble.SLOW_STOP:
@@ -162,6 +168,21 @@ class Saboteur:
                 self._shock(self._rng.choice(_MARKETS))
             case Trouble.REVOKE:
                 self._revoke_some()
+
+    def _for_a_while(self, kind: str, **details: int | None) -> None:
+        """Let calls of every operation go wrong; afterwards put back what `clear_faults` takes away with it."""
+        self._control.fault("*", kind, times=None, probability=_TROUBLED_SHARE, **details)
+
+        def calm_down() -> None:
+            self._control.clear_faults()
+            lost = sum(one["detail"]["fault"] == "lost_answer" for one in self._control.journal(kind="fault"))
+            self._lose_answers(self._answers_to_lose - lost)
+
+        self._after(self._rng.uniform(*_TROUBLED_SECONDS), calm_down)
+
+    def _lose_answers(self, times: int) -> None:
+        if times > 0:
+            self._control.fault("CreateJob", "lost_answer", times=times, probability=0.6)
 
     def _shock(self, market: str) -> None:
         self._control.set_price(market, SHOCK_PRICE)
@@ -183,7 +204,8 @@ class Saboteur:
             pid = self._submitter_of(entry["detail"]["display_name"])
             if pid is not None:
                 trouble = self._armed.popleft()
-                self._after(self._rng.choice(_LINGER_SECONDS), lambda: self._strike(trouble, pid, entry["job_id"]))
+                strike = partial(self._strike, trouble, pid, entry["job_id"])
+                self._after(self._rng.choice(_LINGER_SECONDS), strike)
                 return
 
     def _submitter_of(self, work: str) -> int | None:
@@ -201,7 +223,9 @@ class Saboteur:
         if target is None or worker is None:
             self._armed.append(trouble)
             return
-        log.info("%6.1f s    %s: process %d of %s has just created %s", self._now, trouble.value, target, worker, job_id)
+        log.info(
+            "%6.1f s    %s: process %d of %s has just created %s", self._now, trouble.value, target, worker, job_id
+        )
         if trouble is Trouble.KILL_WORKER:
             self._kill_and_restart(worker)
         else:

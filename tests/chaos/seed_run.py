@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from airflow_provider_pai_spot.cli.demo.sessions import Processes
 from cloud import Cloud
 from core_bugs import ended_by_core_bugs
 from deployment import Deployment
@@ -24,6 +23,8 @@ from servers import PostgresServer, RedisServer
 from sweeping import sweep
 from timetable import KILLS, Trouble, timetable
 from workload import DAG_ID, Workload, plans
+
+from airflow_provider_pai_spot.cli.demo.sessions import Processes
 
 log = logging.getLogger("chaos")
 
@@ -162,7 +163,7 @@ class SeedRun:
         self, cloud: Cloud, database: AirflowDatabase, deployment: Deployment, saboteur: Saboteur, all_ended: bool
     ) -> dict[str, Any]:
         before = orphans(lives(cloud.control.journal()).values())
-        swept = sweep(deployment)
+        sweep(deployment)
         journal = cloud.control.journal()
         after = orphans(lives(journal).values())
         judgement = judge(
@@ -173,14 +174,14 @@ class SeedRun:
         )
         for story in (*judgement.duplicates, *judgement.lost, *judgement.unexpected, *judgement.not_green, *after):
             log.warning("%s", story)
-        core_bugs = ended_by_core_bugs(deployment.logs.glob("scheduler-*.log"))
+        core_bugs = ended_by_core_bugs(deployment.logs)
         short = _short_of_kills(saboteur, self.settings.troubles)
         return {
             "seed": self.seed,
             "ok": all_ended and not short and _is_clean(judgement, after, self._workload.task_instances),
             **_counted(judgement),
             "orphans_before_sweep": len(before),
-            "orphans": len(after) if swept else None,
+            "orphans": len(after),
             "kills": dict(sorted(saboteur.kills.items())),
             "kills_short": short,
             "tries_ended_by_airflow_core_bugs": len(core_bugs),

@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from airflow_provider_pai_spot.cli.demo.airflow_environment import clean_environment
@@ -116,8 +117,10 @@ class PostgresServer:
             for path in (self.home, password_file):
                 shutil.chown(path, user)
         subprocess.run(
-            [*_as_user(), self._programs["initdb"], "-D", str(self.home / "data"), "--no-sync", "-E", "UTF8"]
-            + ["--locale=C", "-U", _USER, "--auth=scram-sha-256", f"--pwfile={password_file}"],
+            [
+                *(*_as_user(), self._programs["initdb"], "-D", str(self.home / "data"), "--no-sync", "-E", "UTF8"),
+                *("--locale=C", "-U", _USER, "--auth=scram-sha-256", f"--pwfile={password_file}"),
+            ],
             check=True,
             capture_output=True,
             cwd=self.home,
@@ -157,8 +160,10 @@ class RedisServer:
         self.home.mkdir()
         process = self._processes.start(
             "redis",
-            [self._programs["redis-server"], "--port", str(self.port), "--bind", "127.0.0.1"]
-            + ["--save", "", "--appendonly", "no", "--dir", str(self.home)],
+            [
+                *(self._programs["redis-server"], "--port", str(self.port), "--bind", "127.0.0.1"),
+                *("--save", "", "--appendonly", "no", "--dir", str(self.home)),
+            ],
             env=clean_environment(),
             log_path=self.home.parent / "redis.log",
             cwd=self.home,
@@ -188,9 +193,9 @@ def _as_user() -> list[str]:
     return ["setpriv", f"--reuid={entry.pw_uid}", f"--regid={entry.pw_gid}", "--clear-groups"]
 
 
-def _wait_for(process: ProcessSession, ready: object) -> None:
+def _wait_for(process: ProcessSession, ready: Callable[[], bool]) -> None:
     deadline = time.monotonic() + _START_SECONDS
-    while not ready():  # type: ignore[operator]
+    while not ready():
         if process.exit_code is not None or time.monotonic() > deadline:
             raise ServerDidNotStart(f"{process.name} did not come up:\n{process.log_tail()}")
         time.sleep(_POLL_SECONDS)

@@ -1,28 +1,26 @@
-"""`pai-spot sweep --apply`, as a scheduled DAG or a cron job would run it."""
+"""Sweep what no task instance owns any more, as a scheduled DAG or a cron job would."""
 
 from __future__ import annotations
 
 import time
-from importlib.util import find_spec
+from pathlib import Path
 
 from deployment import Deployment
 
-_COMMAND = "import sys; from airflow_provider_pai_spot.cli.main import main; sys.exit(main(sys.argv[1:]))"
+_PROGRAM = Path(__file__).with_name("sweep_later.py")
 _LIMIT_SECONDS = 300.0
+_POLL_SECONDS = 0.5
 
 
-def sweep(deployment: Deployment) -> bool:
+def sweep(deployment: Deployment) -> None:
     """
-    Sweep what no task instance owns any more; False if this version has no sweep.
+    Run `pai-spot sweep --apply` as if its grace had passed.
 
     :raises RuntimeError: it failed or did not end.
     """
-    if find_spec("airflow_provider_pai_spot.cli.sweep") is None:
-        return False
-    process = deployment.run_program("sweep", "-c", _COMMAND, "sweep", "--apply")
+    process = deployment.run_program("sweep", str(_PROGRAM), "--apply")
     deadline = time.monotonic() + _LIMIT_SECONDS
     while process.exit_code is None and time.monotonic() < deadline:
-        time.sleep(0.5)
+        time.sleep(_POLL_SECONDS)
     if process.exit_code != 0:
         raise RuntimeError(f"pai-spot sweep ended with {process.exit_code}:\n{process.log_tail()}")
-    return True

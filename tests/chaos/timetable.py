@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -53,6 +53,7 @@ _TIMES = {
 _ORDINARY_TIMES = 3
 _AT_ONCE = (Trouble.LIST_LAG, Trouble.LOST_ANSWERS)
 _FIRST_AT = 5.0
+_LAST_SHARE = 0.8
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,15 +78,28 @@ def timetable(rng: random.Random, seconds: float, wanted: Iterable[Trouble] = tu
     :param wanted: the kinds; each comes as often as its kind does.
     """
     chosen = [one for one in Trouble if one in set(wanted)]
-    troubles = [one for one in chosen for _ in range(_TIMES.get(one, _ORDINARY_TIMES))]
-    rng.shuffle(troubles)
+    # Each kind is spread over the whole time by itself: three dead API servers in one minute are one long outage.
+    drawn = sorted(
+        ((number + rng.random()) / _TIMES.get(one, _ORDINARY_TIMES), one)
+        for one in chosen
+        for number in range(_TIMES.get(one, _ORDINARY_TIMES))
+    )
     # Whoever submits first should already meet a list that lags and answers that get lost.
-    for kind in _AT_ONCE:
-        if kind in troubles:
-            troubles.remove(kind)
-            troubles.insert(0, kind)
+    troubles = sorted((one for _, one in drawn), key=_first_of(_AT_ONCE))
     step = seconds / max(1, len(troubles))
     return [
-        Event(_FIRST_AT + step * (index + rng.uniform(-0.4, 0.4)), 0.8 * index / len(troubles), trouble)
+        Event(_FIRST_AT + step * (index + rng.uniform(-0.4, 0.4)), _LAST_SHARE * index / len(troubles), trouble)
         for index, trouble in enumerate(troubles)
     ]
+
+
+def _first_of(kinds: Iterable[Trouble]) -> Callable[[Trouble], bool]:
+    """Return a sort key that moves the first of each kind to the front."""
+    left = set(kinds)
+
+    def key(trouble: Trouble) -> bool:
+        first = trouble in left
+        left.discard(trouble)
+        return not first
+
+    return key
