@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from urllib.parse import urlsplit
 
+from airflow_provider_pai_spot.dlc.wire import integer_of
+
 TAG_TASK_INSTANCE = "airflow-ti"
 TAG_NAMESPACE = "airflow-namespace"
 TAG_ATTEMPT = "airflow-attempt"
@@ -115,8 +117,8 @@ def is_local_namespace(namespace: str) -> bool:
 
 def tag_number(tags: Mapping[str, str], name: str, default: int) -> int:
     """Read a numeric tag; `default` if it is missing or somebody wrote something else into it."""
-    value = str(tags.get(name, "")).strip()
-    return int(value) if value.lstrip("-").isdigit() else default
+    number = integer_of(tags.get(name))
+    return default if number is None else number
 
 
 def _path_part(name: str) -> str:

@@ -19,6 +19,7 @@ from airflow_provider_pai_spot.attempts.stopping import stop_and_wait
 from airflow_provider_pai_spot.attempts.submission import FoundJobs, Submitter
 from airflow_provider_pai_spot.dlc.job import Job
 from airflow_provider_pai_spot.dlc.outcome import StopReason
+from airflow_provider_pai_spot.dlc.wire import integer_of
 from airflow_provider_pai_spot.exceptions import PaiDlcNotFound
 
 _LOOK_EVERY = 5.0
@@ -125,4 +126,4 @@ def _time(text: str, default: datetime) -> datetime:
 
 def _folder_number(checkpoint_dir: str) -> int:
     last = checkpoint_dir.rstrip("/").rsplit("/", 1)[-1]
-    return int(last[1:]) if last.startswith("g") and last[1:].isdigit() else 1
+    return max(1, integer_of(last[1:]) or 1) if last.startswith("g") else 1

@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 from airflow_provider_pai_spot.attempts.drive import JobReader
-from airflow_provider_pai_spot.attempts.identity import TAG_ATTEMPT, TAG_TASK_INSTANCE, TaskIdentity
+from airflow_provider_pai_spot.attempts.identity import TAG_ATTEMPT, TAG_TASK_INSTANCE, TaskIdentity, tag_number
 from airflow_provider_pai_spot.attempts.tagged import whole_jobs
 from airflow_provider_pai_spot.clock import Clock
 from airflow_provider_pai_spot.dlc.job import Job
@@ -213,8 +213,7 @@ class Submitter:
 
 
 def _age_key(job: Job) -> tuple[int, str, str]:
-    attempt = job.tags.get(TAG_ATTEMPT, "")
-    number = int(attempt) if attempt.isdigit() else -1
+    number = tag_number(job.tags, TAG_ATTEMPT, -1)
     return (number, job.created_at.isoformat() if job.created_at else "", job.job_id)
 
 

@@ -81,6 +81,21 @@ def test_a_laptop_is_recognised(namespace: str, local: bool) -> None:
     assert is_local_namespace(namespace) is local
 
 
-@pytest.mark.parametrize(("value", "number"), [("3", 3), (" 12 ", 12), ("-1", -1), ("", 7), ("three", 7), (None, 7)])
+@pytest.mark.parametrize(
+    ("value", "number"),
+    [
+        ("3", 3),
+        (" 12 ", 12),
+        ("-1", -1),
+        ("", 7),
+        ("three", 7),
+        (None, 7),
+        ("²", 7),
+        ("٣", 7),
+        ("--5", 7),
+        ("-", 7),
+        ("9" * 5000, 7),
+    ],
+)
 def test_a_numeric_tag_that_is_none_falls_back(value: str | None, number: int) -> None:
     assert tag_number({"airflow-attempt": value} if value is not None else {}, "airflow-attempt", 7) == number
