@@ -47,7 +47,9 @@ EXTRA_FIELDS = (
 )
 
 _HOST = re.compile(r"(?P<name>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::(?P<port>\d{1,5}))?")
-_REGION = re.compile(r"[a-z0-9-]+")
+# Region and network become part of the host name that signed requests go to.
+_REGION = re.compile(r"[a-z0-9-]{1,64}")
+_NETWORK = re.compile(r"[a-z0-9-]{1,32}")
 _REGIONAL_HOST = re.compile(r"pai-dlc(?:-[a-z]+)?\.(?P<region>[a-z0-9-]+)\.aliyuncs\.com")
 
 
@@ -119,10 +121,10 @@ def parse_connection(
     settings = ConnectionSettings(
         conn_id=connection.conn_id,
         endpoint=endpoint,
-        region_id=_text(region_id) or reader.region_id() or _region_of(endpoint),
+        region_id=reader.region_argument(region_id) or reader.region_id() or _region_of(endpoint),
         workspace_id=_text(workspace_id) or reader.text("workspace_id"),
         protocol=reader.protocol(scheme),
-        network=reader.text("network"),
+        network=reader.network(),
         credential_source=cast(
             "CredentialSource", reader.choice("credential_source", CREDENTIAL_SOURCES, default="auto")
         ),
@@ -211,9 +213,21 @@ class _Reader:
         return int(value)
 
     def region_id(self) -> str:
-        value = self.text("region_id")
+        return self._region("region_id", self.text("region_id"))
+
+    def region_argument(self, region_id: str | None) -> str:
+        """Check the override, which a DAG run's conf may reach through a template."""
+        return self._region("the argument region_id", _text(region_id))
+
+    def _region(self, where: str, value: str) -> str:
         if value and not _REGION.fullmatch(value):
-            raise self._wrong(f"region_id is {value!r}", "give DLC's id of a region, for example cn-hangzhou")
+            raise self._wrong(f"{where} is {value!r}", "give DLC's id of a region, for example cn-hangzhou")
+        return value
+
+    def network(self) -> str:
+        value = self.text("network")
+        if value and not _NETWORK.fullmatch(value):
+            raise self._wrong(f"network is {value!r}", "give the network's name in small letters, for example vpc")
         return value
 
     def protocol(self, scheme: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from typing import Any
 
 import pytest
@@ -49,6 +51,9 @@ def test_endpoint_and_protocol(connection: Any, host: Any, port: Any, protocol: 
         pytest.param({"read_timeout": 0}, ["read_timeout", "'0'"], id="zero"),
         pytest.param({"region_id": "Hangzhou!"}, ["region_id", "'Hangzhou!'", "cn-hangzhou"], id="region"),
         pytest.param({"region_id": None}, ["region_id", "endpoint", "Region ID"], id="nowhere to go"),
+        pytest.param({"network": "vpc.example.com/"}, ["network", "'vpc.example.com/'", "vpc"], id="network"),
+        pytest.param({"network": "VPC"}, ["network", "'VPC'"], id="network in capitals"),
+        pytest.param({"network": "v" * 33}, ["network", "'vvv"], id="network of 33 characters"),
     ],
 )
 def test_a_wrong_field_is_named_with_its_value_and_what_is_allowed(connection: Any, values: Any, named: Any) -> None:
@@ -108,6 +113,28 @@ def test_no_pair_at_all_means_the_default_chain(connection: Any) -> None:
 def test_arguments_override_the_connection(connection: Any) -> None:
     settings = parse_connection(connection(), region_id="cn-wulanchabu", workspace_id="99")
     assert (settings.region_id, settings.workspace_id) == ("cn-wulanchabu", "99")
+
+
+@pytest.mark.parametrize(
+    "region_id",
+    ["x@127.0.0.1:8080/", "evil.example.com#", "evil.example.com/x?", "cn-hangzhou.example.com", "EVIL", "r" * 65],
+)
+def test_an_argument_cannot_choose_the_host_that_signed_requests_go_to(connection: Any, region_id: str) -> None:
+    with pytest.raises(PaiDlcError) as raised:
+        parse_connection(connection(), region_id=region_id)
+    message = str(raised.value)
+    assert all(word in message for word in ["pai_test", "argument region_id", repr(region_id), "cn-hangzhou"])
+
+
+@given(st.text(max_size=40))
+def test_any_region_and_network_that_are_accepted_keep_to_the_characters_of_a_host_label(text: Any) -> None:
+    extra = json.dumps({"region_id": "r", "network": text})
+    connection = Connection(conn_id="c", conn_type="pai_dlc", login="i", password="s", extra=extra)
+    try:
+        settings = parse_connection(connection, region_id=text)
+    except PaiDlcError:
+        return
+    assert re.fullmatch(r"[a-z0-9-]*", settings.region_id + settings.network)
 
 
 def test_a_regional_endpoint_tells_the_region(connection: Any) -> None:
