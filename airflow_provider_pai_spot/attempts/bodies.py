@@ -38,6 +38,7 @@ def attempt_body(
         generation=attempt.generation,
         request_hash=attempt.request_hash,
         owner=owner,
+        ledger=attempt.ledger,
     )
     envs = attempt_envs(identity, attempt, checkpoint_mount=request.checkpoint_mount, resumes=resumes)
     return request.with_attempt(tags, envs, bid)

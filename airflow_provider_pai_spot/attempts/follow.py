@@ -18,6 +18,7 @@ from airflow_provider_pai_spot.dlc.job import Job
 from airflow_provider_pai_spot.dlc.outcome import JobOutcome, StopReason, Verdict
 from airflow_provider_pai_spot.dlc.status import JobStatus, Phase, is_decided, phase_of
 from airflow_provider_pai_spot.dlc.verdict import classify
+from airflow_provider_pai_spot.exceptions import PaiDlcUnavailable
 
 NOT_OBSERVED = "not_observed"
 """`JobOutcome.rule` when DLC could not be asked for too long: the job may well be alive."""
@@ -181,11 +182,14 @@ class _Follower:
         if isinstance(answer, Exception):
             self._missed(answer)
             return None
+        job = Job(answer)
+        if not job.status:
+            self._missed(PaiDlcUnavailable("GetJob's answer shows no Status"))
+            return None
         self._last_good, self._gone_since = self.now(), None
         if self._failing:
             self.log.info("%s: DLC answers again", self.job_id)
             self._failing = False
-        job = Job(answer)
         self._note(job)
         return job
 

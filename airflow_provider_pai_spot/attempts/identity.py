@@ -7,6 +7,7 @@ The tags are what a lost state store is rebuilt from, and what `pai-spot sweep` 
 from __future__ import annotations
 
 import hashlib
+import ipaddress
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ TAG_ATTEMPT = "airflow-attempt"
 TAG_GENERATION = "airflow-generation"
 TAG_REQUEST = "airflow-request"
 TAG_OWNER = "airflow-owner"
+TAG_LEDGER = "airflow-ledger"
+"""Names the ledger that submitted: a run id can repeat, in another run or another installation; this does not."""
 
 ENV_DAG_ID = "AIRFLOW_CTX_DAG_ID"
 ENV_RUN_ID = "AIRFLOW_CTX_DAG_RUN_ID"
@@ -32,6 +35,7 @@ ENV_ATTEMPT = "PAI_SPOT_ATTEMPT"
 ENV_RESUME = "PAI_SPOT_RESUME"
 
 _KEY_LENGTH = 32
+_LOCAL_NAMES = ("", "localhost", "host.docker.internal")
 
 
 class Owner(StrEnum):
@@ -87,13 +91,14 @@ def hash_namespace(namespace: str) -> str:
     return hashlib.sha256(namespace.encode()).hexdigest()[:16]
 
 
-def attempt_tags(*, attempt: int, generation: int, request_hash: str, owner: Owner) -> dict[str, str]:
+def attempt_tags(*, attempt: int, generation: int, request_hash: str, owner: Owner, ledger: str) -> dict[str, str]:
     """Return the tags that tell one attempt from another."""
     return {
         TAG_ATTEMPT: str(attempt),
         TAG_GENERATION: str(generation),
         TAG_REQUEST: request_hash,
         TAG_OWNER: owner.value,
+        TAG_LEDGER: ledger,
     }
 
 
@@ -110,9 +115,15 @@ def resolve_namespace(configured: str, of_connection: str, api_base_url: str) ->
 
 
 def is_local_namespace(namespace: str) -> bool:
-    """Whether the namespace is a developer's own machine, which many installations call themselves."""
-    host = urlsplit(f"//{namespace}").hostname or ""
-    return host in ("", "localhost", "127.0.0.1", "::1")
+    """Whether the namespace is a name that many installations call themselves, such as `localhost:8080`."""
+    host = (urlsplit(f"//{namespace}").hostname or "").lower()
+    if host in _LOCAL_NAMES or host.endswith(".localhost"):
+        return True
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return address.is_loopback or address.is_unspecified
 
 
 def tag_number(tags: Mapping[str, str], name: str, default: int) -> int:

@@ -7,14 +7,19 @@ versioned JSON value, so that intent and submission can never be read apart from
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any, Protocol, Self
+from datetime import UTC, datetime
+from typing import Any, NamedTuple, Protocol, Self
+
+from airflow_provider_pai_spot.dlc.outcome import StopReason
 
 STORE_KEY = "pai_spot"
 STORE_VERSION = 1
 HANDED_OVER = "handed_over"
 """Verdict of a job whose id was returned without waiting for its end (two-task form)."""
+_ID_LENGTH = 16
 _MAX_ATTEMPTS = 60  # at most about 40 kB: Airflow warns above 64 kB
 
 
@@ -62,6 +67,7 @@ class Attempt:
     :param consumed: whether the job's end was acted upon.
     :param verdict: how the job ended, once consumed.
     :param stop_reason: why we stopped it, stored before StopJob is sent.
+    :param ledger: id of the ledger that submitted it; also a tag of the job.
     """
 
     number: int
@@ -79,6 +85,7 @@ class Attempt:
     seconds_pending: float = 0.0
     seconds_running: float = 0.0
     namespace: str = ""
+    ledger: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
@@ -100,7 +107,20 @@ class AttemptLedger:
 
     def __init__(self, store: StateStore) -> None:
         self._store = store
-        self._attempts = _read(store.get(STORE_KEY))
+        stored = _read(store.get(STORE_KEY))
+        self._attempts = stored.attempts
+        self._losses = stored.losses
+        self.ledger_id = stored.ledger_id or uuid.uuid4().hex[:_ID_LENGTH]
+        """Goes with the DAG run, as the store does: a run that is deleted and created again has another one."""
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether no attempt is known: the first try, or a store that was lost."""
+        return not self._attempts
+
+    def adopt(self, ledger_id: str) -> None:
+        """Go on as the ledger that was lost, whose jobs carry its id."""
+        self.ledger_id = ledger_id or self.ledger_id
 
     @property
     def attempts(self) -> tuple[Attempt, ...]:
@@ -139,26 +159,73 @@ class AttemptLedger:
         self._attempts = [one for one in self._attempts if one.number != number]
         self._write()
 
+    def count_loss(self, try_number: int, generation: int) -> None:
+        """Count a loss against the budget of the try that acts on it; trimming attempts does not uncount it."""
+        self._losses = Losses(generation, try_number, self.revocations_in_try(try_number, generation) + 1)
+        self._write()
+
     def revocations_in_try(self, try_number: int, generation: int) -> int:
-        """How many losses were consumed within one try of Airflow."""
-        return sum(
-            one.verdict == "revoked" and one.try_number == try_number and one.generation == generation
-            for one in self._attempts
-        )
+        """How many losses were acted upon within one try of Airflow."""
+        known = self._losses
+        return known.losses if (known.generation, known.try_number) == (generation, try_number) else 0
 
     def _write(self) -> None:
         kept = self._attempts[-_MAX_ATTEMPTS:]
         slim = [replace(one, key_hashes={}) for one in kept[:-1]] + kept[-1:]
-        value = {"version": STORE_VERSION, "attempts": [one.to_dict() for one in slim]}
+        value = {
+            "version": STORE_VERSION,
+            "ledger": self.ledger_id,
+            "losses": list(self._losses),
+            "attempts": [one.to_dict() for one in slim],
+        }
         self._store.set(STORE_KEY, value)
 
 
-def _read(value: Any) -> list[Attempt]:
+class Losses(NamedTuple):
+    """Losses acted upon within one try of Airflow."""
+
+    generation: int
+    try_number: int
+    losses: int
+
+
+_NO_LOSSES = Losses(0, 0, 0)
+
+
+class _Stored(NamedTuple):
+    attempts: list[Attempt]
+    losses: Losses
+    ledger_id: str
+
+
+def _read(value: Any) -> _Stored:
     """Read what is stored; somebody may have edited it in the UI, so anything unreadable counts as lost."""
     if not isinstance(value, Mapping) or not isinstance(value.get("attempts"), list):
-        return []
+        return _Stored([], _NO_LOSSES, "")
     try:
-        attempts = [Attempt.from_dict(one) for one in value["attempts"]]
-    except (TypeError, AttributeError):
-        return []
-    return sorted(attempts, key=lambda one: one.number)
+        attempts = sorted(map(_attempt, value["attempts"]), key=lambda one: one.number)
+        losses = Losses(*map(int, value.get("losses") or _NO_LOSSES))
+    except (TypeError, ValueError, AttributeError):
+        return _Stored([], _NO_LOSSES, "")
+    ledger_id = value.get("ledger")
+    return _Stored(attempts, losses, ledger_id if isinstance(ledger_id, str) else "")
+
+
+def _attempt(data: Mapping[str, Any]) -> Attempt:
+    """Read one attempt; raises for anything that `_write` would not have written."""
+    attempt = Attempt.from_dict(data)
+    for name in ("number", "generation", "try_number", "checkpoint_folder"):
+        if type(getattr(attempt, name)) is not int:
+            raise TypeError(name)
+    for name in ("request_hash", "submitting_at", "bid", "verdict", "stop_reason", "namespace", "ledger"):
+        if not isinstance(getattr(attempt, name), str):
+            raise TypeError(name)
+    if attempt.job_id is not None and not (isinstance(attempt.job_id, str) and attempt.job_id):
+        raise TypeError("job_id")
+    if not isinstance(attempt.key_hashes, Mapping):
+        raise TypeError("key_hashes")
+    if attempt.submitting_at:
+        datetime.fromisoformat(attempt.submitting_at).astimezone(UTC)
+    if attempt.stop_reason:
+        StopReason(attempt.stop_reason)
+    return attempt

@@ -26,5 +26,10 @@ class TryMoment:
         """What a job belongs to: the same for all tries until a person clears the task."""
         return self.max_tries
 
+    @property
+    def is_last_try(self) -> bool:
+        """Whether Airflow has no further try left."""
+        return self.try_number > self.max_tries
+
     def __str__(self) -> str:
         return f"try {self.try_number} of {self.max_tries + 1}"

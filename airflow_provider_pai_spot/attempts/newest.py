@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
+from airflow_provider_pai_spot.attempts.answers import answered
 from airflow_provider_pai_spot.attempts.identity import (
     ENV_CHECKPOINT_DIR,
     TAG_ATTEMPT,
     TAG_GENERATION,
+    TAG_LEDGER,
     TAG_REQUEST,
+    is_local_namespace,
     tag_number,
 )
 from airflow_provider_pai_spot.attempts.ledger import HANDED_OVER, Attempt, AttemptLedger
@@ -23,6 +27,13 @@ from airflow_provider_pai_spot.dlc.wire import integer_of
 from airflow_provider_pai_spot.exceptions import PaiDlcNotFound
 
 _LOOK_EVERY = 5.0
+_NOBODY_S = -1
+_CANNOT_TELL = (
+    "the state store knows no job, and under the namespace %r, which other installations have too, jobs cannot be told "
+    "apart by their tags; set [pai_spot] namespace to have them looked for"
+)
+
+Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,10 +63,11 @@ class NewestFinder:
 
     def _successor_of(self, handed_over: Attempt) -> tuple[Attempt, Job] | None:
         """A sensor submits successors of a job that was handed over to it; they are known by their tags only."""
-        jobs = [job for job in self.submitter.find().of_this_run if _number(job) > handed_over.number]
+        jobs = [job for job in self._answered(self.submitter.find).of_this_run if _number(job) > handed_over.number]
         if not jobs:
             return None
-        successor = replace(self._attempt_of(jobs[-1]), consumed=True, verdict=HANDED_OVER)
+        # The generation on its tags is the sensor's, which says nothing about this task.
+        successor = replace(self._attempt_of(jobs[-1]), consumed=True, verdict=HANDED_OVER, generation=_NOBODY_S)
         return self.ledger.put(successor), jobs[-1]
 
     def _read(self, attempt: Attempt, job_id: str) -> Job | None:
@@ -64,7 +76,7 @@ class NewestFinder:
         visible_by = _time(attempt.submitting_at, clock.now()) + timedelta(seconds=self.submitter.patience)
         while True:
             try:
-                return Job(self.submitter.hook.get_job(job_id))
+                return Job(self._answered(lambda: self.submitter.hook.get_job(job_id)))
             except PaiDlcNotFound:
                 if clock.now() >= visible_by:
                     self.log.warning("%s is known to the state store but not to DLC any more", job_id)
@@ -86,6 +98,10 @@ class NewestFinder:
 
     def _by_tags(self) -> tuple[Attempt, Job] | None:
         """A first try can only meet jobs of a lost store, at once visible; a later one looks with patience."""
+        if is_local_namespace(self.submitter.identity.namespace):
+            if self.moment.try_number > 1:
+                self.log.warning(_CANNOT_TELL, self.submitter.identity.namespace)
+            return None
         found = self._look(patiently=self.moment.try_number > 1)
         for older in found.older_live:
             self.log.warning("%s is left from an earlier run of the same id; stopping it first", older.job_id)
@@ -95,14 +111,18 @@ class NewestFinder:
             return None
         job = found.of_this_run[-1]
         self.log.warning("the state store knows no job, but DLC does: %s", job.job_id)
+        self.ledger.adopt(job.tags.get(TAG_LEDGER, ""))
         return self.ledger.put(self._attempt_of(job)), job
 
     def _look(self, *, patiently: bool) -> FoundJobs:
         clock = self.submitter.clock
         give_up_at = clock.now() + timedelta(seconds=self.submitter.patience if patiently else 0)
-        while not (found := self.submitter.find()).of_this_run and clock.now() < give_up_at:
+        while not (found := self._answered(self.submitter.find)).of_this_run and clock.now() < give_up_at:
             clock.sleep(_LOOK_EVERY)
         return found
+
+    def _answered(self, call: Callable[[], Answer]) -> Answer:
+        return answered(call, clock=self.submitter.clock, log=self.log)
 
     def _attempt_of(self, job: Job) -> Attempt:
         tags = job.tags
@@ -113,6 +133,7 @@ class NewestFinder:
             job_id=job.job_id,
             checkpoint_folder=_folder_number(job.envs.get(ENV_CHECKPOINT_DIR, "")),
             namespace=self.submitter.identity.namespace,
+            ledger=tags.get(TAG_LEDGER, ""),
         )
 
 

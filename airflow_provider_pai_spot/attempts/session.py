@@ -89,9 +89,11 @@ def open_jobs(
 ) -> TaskJobs:
     """Return the dealings of this try with the jobs of `identity`."""
     moment = moment_from(context, clock)
+    ledger = AttemptLedger(context.get("task_state_store") or MemoryStore())
     submitter = Submitter(
         hook=hook,
         identity=identity,
+        ledger=ledger,
         since=moment.run_started_at,
         patience=settings.submit_lookup_patience(),
         clock=clock,
@@ -101,7 +103,7 @@ def open_jobs(
     return TaskJobs(
         hook=hook,
         submitter=submitter,
-        ledger=AttemptLedger(context.get("task_state_store") or MemoryStore()),
+        ledger=ledger,
         wanted=wanted,
         moment=moment,
         report=report_for(context, hook=hook, console_url=console_url, console_key=console_key, log=log),

@@ -5,12 +5,13 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
+from airflow_provider_pai_spot.attempts.answers import answered
 from airflow_provider_pai_spot.attempts.drive import JobReader, drive
-from airflow_provider_pai_spot.attempts.follow import WaitLimits, follow
+from airflow_provider_pai_spot.attempts.follow import JOB_GONE, WaitLimits, follow
 from airflow_provider_pai_spot.clock import Clock
 from airflow_provider_pai_spot.dlc.outcome import JobOutcome, StopReason, Verdict
 from airflow_provider_pai_spot.dlc.status import is_decided
-from airflow_provider_pai_spot.exceptions import SpotOutcomeUnknown
+from airflow_provider_pai_spot.exceptions import PaiDlcNotFound, SpotOutcomeUnknown
 
 STOP_LIMIT_SECONDS = 300.0
 """How long a stop may take before the try gives up; the next try goes on with it (assumed, DLC names no time)."""
@@ -25,14 +26,17 @@ def stop_and_wait(hook: JobReader, job_id: str, reason: StopReason | None, *, cl
     :raises SpotOutcomeUnknown: it is not over after `STOP_LIMIT_SECONDS`; nothing may be submitted in its place.
     :raises PaiDlcError: StopJob itself was refused.
     """
-    hook.stop_job(job_id)
+    try:
+        answered(lambda: hook.stop_job(job_id), clock=clock, log=log)
+    except PaiDlcNotFound:
+        log.warning("%s is not known to DLC any more: there is nothing to stop", job_id)
     limits = WaitLimits(
         total_deadline=clock.now() + timedelta(seconds=STOP_LIMIT_SECONDS),
         poll_error_tolerance=STOP_LIMIT_SECONDS,
     )
     following = follow(job_id, limits=limits, poll_interval=_STOP_POLL, now=clock.now, log=log, spot=True)
     outcome = drive(following, hook, clock)
-    if not is_decided(outcome.status):
+    if not is_decided(outcome.status) and outcome.rule != JOB_GONE:
         raise SpotOutcomeUnknown(
             f"{job_id} is still {outcome.status or 'not to be seen'} after it was asked to stop; nothing is submitted "
             f"in its place. Stop it in the console or with `pai-spot stop {job_id}`.",

@@ -15,12 +15,20 @@ from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 from airflow_provider_pai_spot.attempts.drive import JobReader
-from airflow_provider_pai_spot.attempts.identity import TAG_ATTEMPT, TAG_TASK_INSTANCE, TaskIdentity, tag_number
+from airflow_provider_pai_spot.attempts.identity import (
+    TAG_ATTEMPT,
+    TAG_LEDGER,
+    TAG_TASK_INSTANCE,
+    TaskIdentity,
+    is_local_namespace,
+    tag_number,
+)
+from airflow_provider_pai_spot.attempts.ledger import AttemptLedger
 from airflow_provider_pai_spot.attempts.tagged import whole_jobs
 from airflow_provider_pai_spot.clock import Clock
 from airflow_provider_pai_spot.dlc.job import Job
 from airflow_provider_pai_spot.dlc.outcome import StopReason
-from airflow_provider_pai_spot.dlc.status import Phase, is_decided, phase_of
+from airflow_provider_pai_spot.dlc.status import JobStatus, Phase, is_decided, phase_of
 from airflow_provider_pai_spot.exceptions import (
     PaiDlcError,
     PaiDlcRefused,
@@ -78,13 +86,15 @@ class Submitter:
     """
     Creates and finds the jobs of one task instance.
 
-    :param since: only jobs created after this count; run ids repeat when a run is deleted and re-created.
+    :param ledger: its id tells our jobs from those of another run, or installation, that has the same names.
+    :param since: what was created before belongs to an earlier run, for a ledger that knows no attempts yet.
     :param patience: seconds a created job may stay invisible in ListJobs.
     :param before_create: called right before each CreateJob; raises if the task was killed meanwhile.
     """
 
     hook: JobCalls
     identity: TaskIdentity
+    ledger: AttemptLedger
     since: datetime
     patience: float
     clock: Clock
@@ -93,11 +103,12 @@ class Submitter:
 
     def find(self) -> FoundJobs:
         """Return this task instance's jobs, matched again on our side."""
-        tagged = [job for job in whole_jobs(self.hook, map(Job, self.list_as(None))) if self._is_ours(job)]
-        return FoundJobs(
-            of_this_run=sorted((job for job in tagged if self._is_of_this_run(job)), key=_age_key),
-            older_live=[job for job in tagged if not self._is_of_this_run(job) and not is_decided(job.status)],
-        )
+        if self.ledger.is_blank and not self._may_judge:
+            return FoundJobs(of_this_run=[], older_live=[])  # nothing could be told to be ours
+        tagged = [job for job in whole_jobs(self.hook, map(Job, self.list_as(None))) if self._has_our_key(job)]
+        ours = [job for job in tagged if self._is_ours(job)]
+        strangers = [job for job in tagged if job not in ours and not is_decided(job.status)]
+        return FoundJobs(of_this_run=sorted(ours, key=_age_key), older_live=strangers if self._may_judge else [])
 
     def list_as(self, payment_type: str | None) -> list[dict[str, Any]]:
         """List this task instance's jobs as DLC shows them, all or of one PaymentType."""
@@ -120,7 +131,7 @@ class Submitter:
             try:
                 found = [job for job in self.find().of_this_run if job.tags.get(TAG_ATTEMPT) == str(attempt)]
                 if found:
-                    return self._keep_oldest(found)
+                    return self._keep_one(found)
             except (PaiDlcUnavailable, PaiDlcThrottled) as error:
                 unanswered = error
             if self._is_enough(unanswered, until):
@@ -136,13 +147,22 @@ class Submitter:
             raise unanswered
         return False
 
-    def create(self, body: Mapping[str, Any], attempt: int, *, look_for_twins: bool = False) -> str:
+    def create(
+        self,
+        body: Mapping[str, Any],
+        attempt: int,
+        *,
+        look_for_twins: bool = False,
+        give_up_at: datetime | None = None,
+    ) -> str:
         """
         Submit one attempt and return its job id.
 
-        :param look_for_twins: whether the same attempt may have been submitted before; of two, the younger is stopped.
+        :param look_for_twins: whether the same attempt may have been submitted before; of two, one is stopped.
+        :param give_up_at: nothing is sent again after this.
         :raises SpotSubmissionRefused: DLC will not take this request, now or later.
-        :raises PaiDlcError: no answer after all, or no stock at submission; a later try may succeed.
+        :raises PaiDlcError: no answer after all, or no stock at submission; a later try may succeed. `ambiguous` is
+            true if any of the answers was.
         """
         for tries_left in range(_CREATE_TRIES - 1, -1, -1):
             self.before_create()
@@ -154,9 +174,9 @@ class Submitter:
                     look_for_twins = True
                     if job := self._look_after(error, attempt):
                         return job.job_id
-                self._pause_or_raise(error, tries_left)
+                self._pause_or_raise(error, tries_left, give_up_at, look_for_twins)
             except PaiDlcThrottled as error:
-                self._pause_or_raise(error, tries_left)
+                self._pause_or_raise(error, tries_left, give_up_at, look_for_twins)
             except PaiDlcRefused as error:
                 raise _refusal(error) from None
         raise AssertionError("the last try returns or raises")
@@ -181,25 +201,38 @@ class Submitter:
         except PaiDlcError:
             raise error from None  # the ambiguous one: whoever goes on must know that there may be a job
 
-    def _pause_or_raise(self, error: PaiDlcError, tries_left: int) -> None:
-        if not tries_left:
-            raise error
-        retry_after = getattr(error, "retry_after", None)
+    def _pause_or_raise(self, error: PaiDlcError, tries_left: int, give_up_at: datetime | None, doubtful: bool) -> None:
         backoff = min(_LONGEST_BACKOFF, _FIRST_BACKOFF * 2 ** (_CREATE_TRIES - 1 - tries_left))
-        pause = retry_after or backoff * random.uniform(0.5, 1.0)  # noqa: S311 - jitter, not a secret
+        asked = getattr(error, "retry_after", None)
+        pause = min(_LONGEST_BACKOFF, asked or backoff * random.uniform(0.5, 1.0))  # noqa: S311 - jitter, no secret
+        late = give_up_at is not None and self.clock.now() + timedelta(seconds=pause) >= give_up_at
+        if late or not tries_left:
+            raise _doubtful(error) if doubtful else error
         self.log.warning("CreateJob took no effect (%s); trying again in %.0f s", error, pause)
         self.clock.sleep(pause)
 
-    def _is_ours(self, job: Job) -> bool:
+    def _has_our_key(self, job: Job) -> bool:
         return job.tags.get(TAG_TASK_INSTANCE) == self.identity.key
 
-    def _is_of_this_run(self, job: Job) -> bool:
-        """DLC shows whole seconds; a job without a time of creation is given the benefit of the doubt."""
-        return job.created_at is None or job.created_at >= self.since.replace(microsecond=0)
+    @property
+    def _may_judge(self) -> bool:
+        """
+        Whether jobs of other ledgers are this task instance's at all, and not another installation's.
 
-    def _keep_oldest(self, found: list[Job]) -> Job:
-        """Two jobs of one attempt: the older one counts, a younger live one is stopped."""
-        oldest, *younger = sorted(found, key=_age_key)
+        That is only so for a ledger that knows nothing yet, under a name that no other installation has.
+        """
+        return self.ledger.is_blank and not is_local_namespace(self.identity.namespace)
+
+    def _is_ours(self, job: Job) -> bool:
+        """By the ledger's id; for a ledger that may have been lost, by the time the run began, too."""
+        if job.tags.get(TAG_LEDGER) == self.ledger.ledger_id:
+            return True
+        began = self.since.replace(microsecond=0)  # DLC shows whole seconds
+        return self._may_judge and (job.created_at is None or job.created_at >= began)
+
+    def _keep_one(self, found: list[Job]) -> Job:
+        """Two jobs of one attempt: one that lives or succeeded counts, the older of such two; the other is stopped."""
+        oldest, *younger = sorted(found, key=lambda job: (_is_lost(job), _age_key(job)))
         for job in younger:
             if phase_of(job.status) in (Phase.PENDING, Phase.RUNNING):
                 self.log.warning(
@@ -212,9 +245,20 @@ class Submitter:
         return oldest
 
 
+def _is_lost(job: Job) -> bool:
+    return is_decided(job.status) and job.status not in (JobStatus.SUCCEEDED, JobStatus.SUCCEEDED_RESERVING)
+
+
 def _age_key(job: Job) -> tuple[int, str, str]:
     number = tag_number(job.tags, TAG_ATTEMPT, -1)
     return (number, job.created_at.isoformat() if job.created_at else "", job.job_id)
+
+
+def _doubtful(error: PaiDlcError) -> PaiDlcError:
+    """A definite no after an answer that was lost: whoever goes on must know that there may be a job."""
+    return PaiDlcUnavailable(
+        str(error), code=error.code, status_code=error.status_code, request_id=error.request_id, ambiguous=True
+    )
 
 
 def _refusal(error: PaiDlcRefused) -> PaiDlcError | SpotSubmissionRefused:

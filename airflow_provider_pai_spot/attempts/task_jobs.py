@@ -8,13 +8,13 @@ Both answer with what comes next, so that operator and sensor only have to wait 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Protocol, Self
 
 from airflow_provider_pai_spot.attempts.bodies import attempt_body
 from airflow_provider_pai_spot.attempts.endings import describe, error_for
-from airflow_provider_pai_spot.attempts.follow import NOT_OBSERVED
+from airflow_provider_pai_spot.attempts.follow import NOT_OBSERVED, WaitLimits, breached_before_stop
 from airflow_provider_pai_spot.attempts.identity import Owner
 from airflow_provider_pai_spot.attempts.ledger import HANDED_OVER, Attempt, AttemptLedger
 from airflow_provider_pai_spot.attempts.moment import TryMoment
@@ -29,7 +29,7 @@ from airflow_provider_pai_spot.clock import Clock
 from airflow_provider_pai_spot.dlc.bids import Bid
 from airflow_provider_pai_spot.dlc.duration import duration
 from airflow_provider_pai_spot.dlc.job import Job
-from airflow_provider_pai_spot.dlc.job_request import JobRequest
+from airflow_provider_pai_spot.dlc.job_request import InvalidJobRequest, JobRequest
 from airflow_provider_pai_spot.dlc.outcome import JobOutcome, StopReason, Verdict
 from airflow_provider_pai_spot.dlc.status import phase_of
 from airflow_provider_pai_spot.dlc.verdict import classify
@@ -69,6 +69,7 @@ class Wanted:
 
     :param reattach: whether a live job of an earlier try is taken over; otherwise it is stopped first.
     :param total_deadline: no job is submitted after it.
+    :param limits: those of a job, to tell a stop of ours that nobody recorded from a person's.
     :param log_tail_lines: how many lines of each failing pod go into the task log.
     """
 
@@ -77,6 +78,7 @@ class Wanted:
     owner: Owner = Owner.TASK
     reattach: bool = True
     total_deadline: datetime | None = None
+    limits: WaitLimits = field(default_factory=WaitLimits)
     log_tail_lines: int = 50
     verify_spot_terms: str = "stop"
 
@@ -129,13 +131,13 @@ class TaskJobs:
             return self.submit()
         attempt, job = found
         if self._was_handed_over(attempt):
-            return self._reattach(job)
+            return self._reattach(attempt, job)
         newest, outcome = self._judge(attempt, job)
         action = decide(newest, reattach=self.wanted.reattach)
         self.log.info("%s of an earlier try is %s: %s", job.job_id, job.status, action.value)
         match action:
             case Action.REATTACH:
-                return self._reattach(job)
+                return self._reattach(attempt, job)
             case Action.CONCLUDE:
                 self.report.job(job.job_id)
                 return Ended(outcome)
@@ -155,9 +157,13 @@ class TaskJobs:
         return self.submit(new_folder=outcome.verdict is Verdict.SUCCEEDED)
 
     def _judge(self, attempt: Attempt, job: Job) -> tuple[NewestJob, JobOutcome]:
-        outcome = classify(job, spot=True).with_stop_reason(_stop_reason(attempt))
+        reason = _stop_reason(attempt)
+        outcome = classify(job, spot=True)
+        if outcome.verdict is Verdict.STOPPED:
+            reason = reason or breached_before_stop(job, self.wanted.limits)
+        outcome = outcome.with_stop_reason(reason)
         newest = NewestJob(
-            state=newest_state(phase_of(job.status), outcome.verdict, bool(attempt.stop_reason)),
+            state=newest_state(phase_of(job.status), outcome.verdict, reason is not None),
             consumed=attempt.consumed,
             same_generation=attempt.generation == self.moment.generation,
             same_request=attempt.request_hash == self.wanted.request.request_hash,
@@ -172,7 +178,9 @@ class TaskJobs:
             and attempt.generation == self.moment.generation
         )
 
-    def _reattach(self, job: Job) -> Waiting:
+    def _reattach(self, attempt: Attempt, job: Job) -> Waiting:
+        """Take the job over: from now on it is this try's, and this generation's, should the try die."""
+        self.ledger.change(attempt.number, generation=self.moment.generation, try_number=self.moment.try_number)
         self.report.job(job.job_id)
         self.log.info("re-attached to %s (%s), %s", job.job_id, job.status, self.moment)
         return Waiting(job.job_id)
@@ -202,7 +210,9 @@ class TaskJobs:
         body = self._body(attempt, bid)
         self.ledger.put(attempt)
         try:
-            job_id = self.submitter.create(body, attempt.number, look_for_twins=self._interrupted)
+            job_id = self.submitter.create(
+                body, attempt.number, look_for_twins=self._interrupted, give_up_at=self.wanted.total_deadline
+            )
         except (PaiDlcError, SpotSubmissionRefused) as error:
             if not getattr(error, "ambiguous", False):
                 self.ledger.drop(attempt.number)
@@ -232,13 +242,16 @@ class TaskJobs:
             bid=str(bid or request.bid),
             checkpoint_folder=(newest.checkpoint_folder if newest else 1) + new_folder,
             namespace=self.identity.namespace,
+            ledger=self.ledger.ledger_id,
         )
 
     def _body(self, attempt: Attempt, bid: Bid | None) -> dict[str, Any]:
         earlier = any(one.checkpoint_folder == attempt.checkpoint_folder for one in self.ledger.attempts)
-        return attempt_body(
-            self.wanted.request, self.identity, attempt, owner=self.wanted.owner, resumes=earlier, bid=bid
-        )
+        request, owner = self.wanted.request, self.wanted.owner
+        try:
+            return attempt_body(request, self.identity, attempt, owner=owner, resumes=earlier, bid=bid)
+        except InvalidJobRequest as error:
+            raise SpotSubmissionRefused(str(error)) from None
 
     def _verify_spot_terms(self, attempt: Attempt, body: Mapping[str, Any], job_id: str) -> None:
         if self.wanted.verify_spot_terms == "off":
@@ -275,9 +288,10 @@ class TaskJobs:
         :raises SpotJobError: of the type that the outcome calls for; Airflow's retries take over from there.
         """
         if outcome.rule == NOT_OBSERVED:
-            raise error_for(outcome, note=" The job may be alive; the next try re-attaches to it.")
+            raise error_for(outcome, note=self._leave_unobserved(outcome.job_id))
         self.report.went(outcome)
         tails, outcome = read_tails(self.hook, outcome, self.wanted.log_tail_lines)
+        self._count_loss(outcome)
         self._consume(outcome)
         self.report.ended(outcome, self.ledger.attempts)
         if outcome.verdict is Verdict.SUCCEEDED:
@@ -288,12 +302,28 @@ class TaskJobs:
         self.report.tails(outcome, tails)
         raise error_for(outcome)
 
+    def _leave_unobserved(self, job_id: str) -> str:
+        """What becomes of a job whose state is not known: the next try's, or stopped if there is none."""
+        if not self.moment.is_last_try:
+            return " The job may be alive; the next try re-attaches to it."
+        try:
+            self.hook.stop_job(job_id)
+        except PaiDlcError as error:
+            return f" It could not be stopped either ({error}): stop it with `pai-spot stop {job_id}`."
+        return " No try is left to watch it, so it was stopped."
+
     def hand_over(self, job_id: str) -> str:
         """Return the id of a job that is left to run (two-task form); from now on it belongs to the DAG run."""
         attempt = self.ledger.find(job_id)
         if attempt is not None:
             self.ledger.change(attempt.number, consumed=True, verdict=HANDED_OVER)
         return job_id
+
+    def _count_loss(self, outcome: JobOutcome) -> None:
+        """A loss is paid from the budget of the try that acts on it, whichever try submitted the job."""
+        attempt = self.ledger.find(outcome.job_id)
+        if outcome.verdict is Verdict.REVOKED and (attempt is None or not attempt.consumed):
+            self.ledger.count_loss(self.moment.try_number, self.moment.generation)
 
     def _consume(self, outcome: JobOutcome) -> None:
         attempt = self.ledger.find(outcome.job_id)

@@ -6,12 +6,10 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from airflow_provider_pai_spot import settings as provider_settings
 from airflow_provider_pai_spot.attempts.drive import drive
 from airflow_provider_pai_spot.attempts.follow import WaitLimits, follow
 from airflow_provider_pai_spot.attempts.kill import KillSwitch
 from airflow_provider_pai_spot.attempts.session import earliest, identity_from, moment_from, open_jobs
-from airflow_provider_pai_spot.attempts.stopping import stop_and_wait
 from airflow_provider_pai_spot.attempts.task_jobs import Ended, Finished, Waiting
 from airflow_provider_pai_spot.clock import SYSTEM_CLOCK
 from airflow_provider_pai_spot.dlc.job import Job
@@ -21,7 +19,6 @@ from airflow_provider_pai_spot.dlc.verdict import classify
 from airflow_provider_pai_spot.exceptions import PaiDlcError, SpotSubmissionRefused
 from airflow_provider_pai_spot.hooks.pai_dlc import PaiDlcHook
 from airflow_provider_pai_spot.links.pai_console import JOB_CONSOLE_KEY, job_console_url
-from airflow_provider_pai_spot.operators.wanted import deadlines_of
 from airflow_provider_pai_spot.triggers.spot_job import SpotJobTrigger
 
 if TYPE_CHECKING:
@@ -59,14 +56,21 @@ class OperatorFlow:
             console_key=JOB_CONSOLE_KEY,
             log=self.log,
         )
+        newest = self.jobs.ledger.newest
+        self.kill.job_id = newest.job_id if newest is not None else None
 
     def begin(self) -> str | None:
         """Take over what an earlier try left, or submit; then wait. Returns the id of the job that decided."""
         return self._go_on(self.jobs.begin())
 
     def resume(self, event: Mapping[str, Any]) -> str | None:
-        """Go on with the trigger's event."""
-        return self._go_on(Ended(JobOutcome.from_dict(event)))
+        """Go on with the trigger's event; one that cannot be read is as good as a new try."""
+        try:
+            outcome = JobOutcome.from_dict(event)
+        except (ValueError, TypeError, AttributeError) as error:
+            self.log.warning("the trigger's event cannot be read, looking at the job instead: %s", error)
+            return self.begin()
+        return self._go_on(Ended(outcome))
 
     def end_after_deferral_timeout(self) -> str | None:
         """Act in the place of a trigger that did not: every deadline is long past."""
@@ -74,15 +78,15 @@ class OperatorFlow:
 
     def end_if_no_try_is_left(self) -> None:
         """Stop the job of a try whose trigger failed, unless another try will take it over."""
-        if self.moment.try_number > self.moment.max_tries:
+        if self.moment.is_last_try:
             self._end_newest(StopReason.KILLED)
 
     def stop_at_execution_timeout(self) -> None:
-        """Airflow's `execution_timeout` struck on the worker: the job goes with the task."""
-        job_id = self.kill.job_id
-        if job_id is not None:
-            self.log.warning("execution_timeout: stopping %s", job_id)
-            stop_and_wait(self.hook, job_id, StopReason.EXECUTION_TIMEOUT, clock=SYSTEM_CLOCK, log=self.log)
+        """Airflow's `execution_timeout` struck on the worker: the job goes with the task, and the store says why."""
+        attempt = self.jobs.ledger.find(self.kill.job_id) if self.kill.job_id else None
+        if attempt is not None and attempt.job_id is not None and not attempt.consumed:
+            self.log.warning("execution_timeout: stopping %s", attempt.job_id)
+            self.jobs.stop(attempt, attempt.job_id, StopReason.EXECUTION_TIMEOUT)
 
     def _go_on(self, step: Waiting | Ended) -> str | None:
         while True:
@@ -98,7 +102,7 @@ class OperatorFlow:
 
     def _wait(self, job_id: str) -> JobOutcome:
         """Wait here, or leave it to the triggerer unless the job is over already."""
-        limits = self._limits()
+        limits = self.jobs.wanted.limits
         self.kill.check(job_id)
         if not self.operator.deferrable:
             return self._wait_here(job_id, limits)
@@ -151,20 +155,6 @@ class OperatorFlow:
         if newest is None or newest.job_id is None:
             raise SpotSubmissionRefused(f"{self.operator.task_id}: no job is known that could have been waited for.")
         return Ended(self.jobs.stop(newest, newest.job_id, reason))
-
-    def _limits(self) -> WaitLimits:
-        total, execution = deadlines_of(self.operator, self.moment)
-        return WaitLimits(
-            pending_timeout=_seconds(self.operator.pending_timeout),
-            run_timeout=_seconds(self.operator.run_timeout),
-            total_deadline=total,
-            execution_deadline=execution,
-            poll_error_tolerance=provider_settings.poll_error_tolerance(),
-        )
-
-
-def _seconds(limit: timedelta | None) -> float | None:
-    return None if limit is None else limit.total_seconds()
 
 
 def _iso(moment: datetime | None) -> str | None:

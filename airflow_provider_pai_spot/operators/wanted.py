@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from airflow_provider_pai_spot import settings as provider_settings
+from airflow_provider_pai_spot.attempts.follow import WaitLimits
 from airflow_provider_pai_spot.attempts.identity import Owner, TaskIdentity
 from airflow_provider_pai_spot.attempts.moment import TryMoment
 from airflow_provider_pai_spot.attempts.session import after, earliest
@@ -40,6 +41,7 @@ def wanted_by(operator: SubmitSpotJobOperator, identity: TaskIdentity, hook: Pai
         owner=Owner.TASK if operator.wait_for_completion else Owner.RUN,
         reattach=operator.reattach,
         total_deadline=earliest(*deadlines_of(operator, moment)),
+        limits=limits_of(operator, moment),
         log_tail_lines=provider_settings.log_tail_lines(),
         verify_spot_terms=provider_settings.verify_spot_terms(),
     )
@@ -71,7 +73,23 @@ def deadlines_of(operator: SubmitSpotJobOperator, moment: TryMoment) -> tuple[da
     return after(moment.started_at, operator.total_timeout), after(moment.started_at, operator.execution_timeout)
 
 
+def limits_of(operator: SubmitSpotJobOperator, moment: TryMoment) -> WaitLimits:
+    """Return the limits of a job of this try."""
+    total, execution = deadlines_of(operator, moment)
+    return WaitLimits(
+        pending_timeout=_seconds(operator.pending_timeout),
+        run_timeout=_seconds(operator.run_timeout),
+        total_deadline=total,
+        execution_deadline=execution,
+        poll_error_tolerance=provider_settings.poll_error_tolerance(),
+    )
+
+
 def max_running_minutes(operator: SubmitSpotJobOperator) -> int | None:
     """Return DLC's own guard in whole minutes, should nobody be left to stop the job."""
     limit = operator.run_timeout or operator.execution_timeout
     return None if limit is None else max(1, math.ceil(limit.total_seconds() / 60))
+
+
+def _seconds(limit: timedelta | None) -> float | None:
+    return None if limit is None else limit.total_seconds()

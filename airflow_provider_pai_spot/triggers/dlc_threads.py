@@ -14,19 +14,25 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, TypeVar
 
-_MAX_CALLS_AT_ONCE = 4
-_pool: ThreadPoolExecutor | None = None
+_LOOKS_AT_ONCE = 4
+_STOPS_AT_ONCE = 4
+_pools: dict[str, ThreadPoolExecutor] = {}
 
 Answer = TypeVar("Answer")
 
 
-def _threads() -> ThreadPoolExecutor:
-    global _pool  # noqa: PLW0603 - one pool for each process, made when first needed
-    if _pool is None:
-        _pool = ThreadPoolExecutor(_MAX_CALLS_AT_ONCE, thread_name_prefix="pai-dlc")
-    return _pool
-
-
 async def in_dlc_thread(call: Callable[..., Answer], *args: Any, **kwargs: Any) -> Answer:
     """Run a blocking call to DLC without blocking the event loop."""
-    return await asyncio.get_running_loop().run_in_executor(_threads(), partial(call, *args, **kwargs))
+    return await _in_pool("pai-dlc", _LOOKS_AT_ONCE, partial(call, *args, **kwargs))
+
+
+async def in_stop_thread(call: Callable[..., Answer], *args: Any, **kwargs: Any) -> Answer:
+    """The same for what must not queue behind a thousand looks: a stop has 30 s, and then nobody is left to do it."""
+    return await _in_pool("pai-dlc-stop", _STOPS_AT_ONCE, partial(call, *args, **kwargs))
+
+
+async def _in_pool(name: str, threads: int, call: Callable[[], Answer]) -> Answer:
+    pool = _pools.get(name)
+    if pool is None:  # one of each name for a process, made when first needed
+        pool = _pools[name] = ThreadPoolExecutor(threads, thread_name_prefix=name)
+    return await asyncio.get_running_loop().run_in_executor(pool, call)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import importlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from typing import TYPE_CHECKING, Any
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
@@ -101,8 +102,25 @@ class SpotJobTrigger(BaseTrigger):
         Airflow also calls this when the task was only cleared, or when another triggerer took over after this one
         was silent for too long; then the job is somebody else's, and lives.
         """
+        await _through_cancellation(self._stop_if_task_is_over())
+
+    async def _stop_if_task_is_over(self) -> None:
         watch = await _load_watch()
         await watch.stop_if_task_is_over(self)
+
+
+async def _through_cancellation(work: Coroutine[Any, Any, None]) -> None:
+    """
+    Finish the work although Airflow goes on cancelling.
+
+    Airflow 3.3's triggerer cancels a trigger again at every exchange with its supervisor, about once a second, and
+    the second time it hits `on_kill` itself. The work bounds its own time.
+    """
+    task = asyncio.ensure_future(work)
+    while not task.done():
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.shield(task)
+    task.result()
 
 
 async def _load_watch() -> Any:

@@ -19,7 +19,7 @@ from airflow_provider_pai_spot.dlc.status import Phase, is_decided, phase_of
 from airflow_provider_pai_spot.exceptions import PaiDlcError
 from airflow_provider_pai_spot.hooks.pai_dlc import PaiDlcHook
 from airflow_provider_pai_spot.hooks.retrying import RetryRules
-from airflow_provider_pai_spot.triggers.dlc_threads import in_dlc_thread
+from airflow_provider_pai_spot.triggers.dlc_threads import in_dlc_thread, in_stop_thread
 from airflow_provider_pai_spot.triggers.spot_job import SpotJobTrigger
 
 _JITTER = (0.9, 1.1)
@@ -27,6 +27,8 @@ _ONCE = RetryRules(attempts=1)  # the trigger looks again anyway; waiting in one
 _STOP_SEEN_WITHIN = 20.0
 """Seconds in which a stop must show; below Airflow's `[triggerer] on_kill_timeout` of 30 s."""
 _STOP_POLL = 1.0
+_ANSWER_WITHIN = 60.0
+"""Seconds to wait for Airflow's word on its task; the first question to a triggerer loads its API, which takes long."""
 
 
 async def follow_to_the_end(trigger: SpotJobTrigger) -> JobOutcome:
@@ -126,7 +128,7 @@ async def _task_is_over(trigger: SpotJobTrigger) -> bool:
     )
     ask = trigger.ask_airflow or task_is_over
     try:
-        return await asyncio.get_running_loop().run_in_executor(None, ask, identity)
+        return await asyncio.wait_for(in_stop_thread(ask, identity), _ANSWER_WITHIN)
     except Exception as error:  # noqa: BLE001 - whatever it was, no answer is not a yes
         trigger.log.warning("%s: Airflow could not be asked about its task: %s", trigger.job_id, error)
         return False
@@ -139,8 +141,8 @@ async def _stop_and_see(trigger: SpotJobTrigger, hook: PaiDlcHook) -> None:
     status = ""
     while clock.now().timestamp() < give_up_at:
         try:
-            await in_dlc_thread(hook.stop_job, job_id)
-            status = Job(await in_dlc_thread(hook.get_job, job_id)).status
+            await in_stop_thread(hook.stop_job, job_id)
+            status = Job(await in_stop_thread(hook.get_job, job_id)).status
         except PaiDlcError as error:
             trigger.log.warning("%s: the stop did not go through yet: %s", job_id, error)
         if is_decided(status) or phase_of(status) is Phase.STOPPING:

@@ -85,9 +85,11 @@ class Task:
             started_at=self.clock.now(),
             run_started_at=self.run_started_at,
         )
+        ledger = AttemptLedger(self.store)
         submitter = Submitter(
             hook=hook,
             identity=self.identity,
+            ledger=ledger,
             since=self.run_started_at,
             patience=PATIENCE,
             clock=self.clock,
@@ -100,7 +102,7 @@ class Task:
         return TaskJobs(
             hook=hook,
             submitter=submitter,
-            ledger=AttemptLedger(self.store),
+            ledger=ledger,
             wanted=wanted,
             moment=moment,
             report=report,
@@ -293,6 +295,7 @@ def test_a_cleared_submit_task_finds_the_successors_that_its_sensor_submitted(
     by_sensor = Task(emulator, kept_log, run_id="two-tasks")
     by_sensor.run_started_at = task.run_started_at
     sensor_jobs = by_sensor.begin(2)
+    sensor_jobs.ledger.adopt(jobs.ledger.ledger_id)
     sensor_jobs.ledger.put(sensor_jobs.finder._attempt_of(Job(sensor_jobs.hook.get_job(first.job_id))))
     successor = sensor_jobs.submit()
     assert task.begin(2, generation=4).begin() == successor

@@ -47,7 +47,7 @@ def test_parts_cannot_run_into_each_other(one: str, two: str, three: str, four: 
 @given(st.text(), st.text())
 def test_tags_and_folders_keep_to_plain_characters(dag_id: str, task_id: str) -> None:
     identity = TaskIdentity(namespace="n", dag_id=dag_id, run_id="r", task_id=task_id)
-    tags = identity.tags | attempt_tags(attempt=3, generation=1, request_hash="ab12", owner=Owner.RUN)
+    tags = identity.tags | attempt_tags(attempt=3, generation=1, request_hash="ab12", owner=Owner.RUN, ledger="cd34")
     assert all(key.startswith("airflow-") and len(value) <= 64 and value.isalnum() for key, value in tags.items())
     assert identity.checkpoint_subfolder.count("/") == 2
     assert not any(char.isspace() for char in identity.checkpoint_subfolder)

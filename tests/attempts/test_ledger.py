@@ -72,10 +72,42 @@ def test_the_stored_value_stays_below_airflow_s_limit() -> None:
     assert AttemptLedger(store).newest == ledger.newest
 
 
-def test_only_losses_of_the_same_try_and_generation_use_the_budget() -> None:
-    ledger = AttemptLedger(MemoryStore())
-    ledger.put(attempt(0, try_number=1, verdict="revoked"))
-    ledger.put(attempt(1, try_number=2, verdict="revoked"))
-    ledger.put(attempt(2, try_number=2, verdict="failed"))
-    ledger.put(Attempt(number=3, generation=2, request_hash="ab", try_number=2, verdict="revoked"))
-    assert ledger.revocations_in_try(2, generation=1) == 1
+def test_a_loss_is_counted_for_the_try_that_acts_on_it_and_never_uncounted() -> None:
+    store = MemoryStore()
+    for number in range(200):
+        ledger = AttemptLedger(store)
+        ledger.put(attempt(number, try_number=2, verdict="revoked"))
+        ledger.count_loss(2, generation=1)
+    ledger = AttemptLedger(store)
+    assert ledger.revocations_in_try(2, generation=1) == 200
+    assert ledger.revocations_in_try(3, generation=1) == 0
+    assert ledger.revocations_in_try(2, generation=2) == 0
+
+
+def test_a_ledger_keeps_its_id_and_another_one_has_another() -> None:
+    store = MemoryStore()
+    ledger = AttemptLedger(store)
+    ledger.put(attempt(0))
+    assert AttemptLedger(store).ledger_id == ledger.ledger_id
+    assert AttemptLedger(MemoryStore()).ledger_id != ledger.ledger_id
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"submitting_at": "yesterday"},
+        {"stop_reason": "bogus"},
+        {"number": None},
+        {"number": "0"},
+        {"job_id": 5},
+        {"job_id": ""},
+        {"key_hashes": None},
+        {"generation": True},
+    ],
+    ids=str,
+)
+def test_an_attempt_that_we_would_not_have_written_makes_the_store_count_as_lost(change: dict[str, Any]) -> None:
+    store = MemoryStore()
+    AttemptLedger(store).put(attempt(0, job_id="dlc1"))
+    store.get(STORE_KEY)["attempts"][0].update(change)
+    assert AttemptLedger(store).is_blank
