@@ -17,6 +17,7 @@ from airflow_provider_pai_spot.attempts.submission import Submitter
 from airflow_provider_pai_spot.attempts.task_jobs import Ended, TaskJobs, Waiting, Wanted
 from airflow_provider_pai_spot.dlc.job import Job
 from airflow_provider_pai_spot.dlc.job_request import build_job_request
+from airflow_provider_pai_spot.dlc.outcome import StopReason
 from airflow_provider_pai_spot.emulator import DlcEmulator, JobPlan
 from airflow_provider_pai_spot.exceptions import PaiDlcError, SpotJobError, SpotSubmissionRefused
 from airflow_provider_pai_spot.hooks.pai_dlc import PaiDlcHook
@@ -71,7 +72,8 @@ class Task:
     def __init__(self, emulator: DlcEmulator, log: Any, run_id: str, **request: Any) -> None:
         self.emulator, self.log = emulator, log
         self.clock = EmulatedClock(emulator)
-        self.identity = TaskIdentity(namespace="n", dag_id="nightly", run_id=run_id, task_id="train")
+        namespace = request.pop("namespace", "airflow.example.com")
+        self.identity = TaskIdentity(namespace=namespace, dag_id="nightly", run_id=run_id, task_id="train")
         self.request = build_job_request(REQUEST | request)
         self.store = MemoryStore()
         self.run_started_at = self.clock.now()
@@ -300,3 +302,95 @@ def test_a_cleared_submit_task_finds_the_successors_that_its_sensor_submitted(
     successor = sensor_jobs.submit()
     assert task.begin(2, generation=4).begin() == successor
     assert [job["JobId"] for job in task.live()] == [successor.job_id]
+
+
+def test_clocks_that_differ_do_not_hide_a_job_of_ours(emulator: DlcEmulator, kept_log: Any) -> None:
+    """Airflow's clock is half a minute ahead of DLC's, and an answer is lost."""
+    emulator.control.fault("CreateJob", "lost_answer")
+    task = Task(emulator, kept_log, run_id="skewed")
+    task.run_started_at = task.clock.now() + timedelta(seconds=30)
+    task.begin().begin()
+    assert len(task.jobs()) == 1
+
+
+def test_a_cleared_run_that_starts_anew_still_knows_an_interrupted_submission(
+    emulator: DlcEmulator, kept_log: Any
+) -> None:
+    """Airflow gives a finished run another start date when a person clears it."""
+    task = Task(emulator, kept_log, run_id="started-anew")
+    jobs = task.begin()
+    jobs.ledger.put(jobs._next_attempt(None, False))
+    jobs.hook.create_job(jobs._body(jobs.ledger.attempts[-1], None))
+    emulator.control.advance(3600)
+    task.run_started_at = task.clock.now()
+    task.begin(2, generation=4).begin()
+    assert len(task.jobs()) == 1
+
+
+@pytest.mark.parametrize("namespace", ["localhost", "localhost:8080", "0.0.0.0:8080", "127.0.0.2:8080"])
+def test_under_a_name_that_everybody_has_no_job_of_another_installation_is_touched(
+    emulator: DlcEmulator, kept_log: Any, namespace: str
+) -> None:
+    run_id = f"scheduled__{namespace}"
+    production = Task(emulator, kept_log, run_id=run_id, namespace=namespace)
+    production.begin().begin()
+    emulator.control.advance(5)
+    staging = Task(emulator, kept_log, run_id=run_id, namespace=namespace)
+    staging.begin().begin()
+    staging.begin(2).begin()
+    assert [job["Status"] for job in production.jobs()].count("Stopped") == 0
+    assert len(production.live()) == 2
+
+
+def test_a_success_after_a_clear_is_told_again_to_the_retry_of_that_clear(
+    emulator: DlcEmulator, kept_log: Any
+) -> None:
+    emulator.control.plan(JobPlan(run_seconds=600))
+    task = Task(emulator, kept_log, run_id="cleared-then-green")
+    task.begin(generation=2).begin()
+    task.begin(2, generation=3).begin()
+    emulator.control.advance(3600)
+    for try_number in (2, 3):
+        jobs = task.begin(try_number, generation=3)
+        ended = jobs.begin()
+        assert isinstance(ended, Ended)
+        jobs.conclude(ended.outcome)
+    assert len(task.jobs()) == 1
+
+
+def test_of_two_jobs_of_one_attempt_the_one_that_lives_counts(emulator: DlcEmulator, kept_log: Any) -> None:
+    task = Task(emulator, kept_log, run_id="twins")
+    jobs = task.begin()
+    jobs.ledger.put(jobs._next_attempt(None, False))
+    body = jobs._body(jobs.ledger.attempts[-1], None)
+    older = jobs.hook.create_job(body)
+    jobs.hook.stop_job(older)
+    emulator.control.advance(60)
+    younger = jobs.hook.create_job(body)
+    assert task.begin(2).begin() == Waiting(younger)
+
+
+def test_a_wait_that_dlc_asks_for_is_obeyed_within_reason(emulator: DlcEmulator, kept_log: Any) -> None:
+    emulator.control.fault("CreateJob", "throttle", retry_after=86_400_000)
+    task = Task(emulator, kept_log, run_id="patient")
+    began = task.clock.now()
+    task.begin().begin()
+    assert task.clock.now() - began < timedelta(minutes=3)
+
+
+def test_a_minute_of_trouble_before_anything_was_submitted_costs_no_try(
+    emulator: DlcEmulator, kept_log: Any
+) -> None:
+    emulator.control.fault("ListJobs", "server_error", times=25)
+    task = Task(emulator, kept_log, run_id="troubled")
+    assert isinstance(task.begin(2).begin(), Waiting)
+
+
+def test_a_job_that_was_deleted_while_its_stop_was_awaited_is_over(emulator: DlcEmulator, kept_log: Any) -> None:
+    task = Task(emulator, kept_log, run_id="deleted")
+    jobs = task.begin()
+    first = jobs.begin()
+    assert isinstance(first, Waiting)
+    emulator.control.fault("GetJob", "server_error", times=None, status=404, code="NotFound")
+    outcome = jobs.stop(jobs.ledger.attempts[-1], first.job_id, StopReason.REPLACED)
+    assert outcome.rule == "job_gone"

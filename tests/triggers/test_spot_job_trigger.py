@@ -169,6 +169,19 @@ async def test_on_kill_repeats_a_stop_that_does_not_go_through(emulator: DlcEmul
     assert emulator.control.wait_for(job_id, "Stopped") == "Stopped"
 
 
+async def test_on_kill_survives_being_cancelled_again_and_again(emulator: DlcEmulator) -> None:
+    """Airflow's triggerer cancels a trigger at every exchange with its supervisor, also while on_kill runs."""
+    job_id = submit(emulator, JobPlan(run_seconds=None))
+    emulator.control.wait_for(job_id, "Running")
+    emulator.control.fault("StopJob", "delay", seconds=0.5)
+    killing = asyncio.ensure_future(owned_by(trigger(job_id), over=True).on_kill())
+    for _ in range(5):
+        await asyncio.sleep(0.1)
+        killing.cancel()
+    await killing
+    assert emulator.control.wait_for(job_id, "Stopped") == "Stopped"
+
+
 async def test_without_a_task_instance_nothing_is_stopped(emulator: DlcEmulator) -> None:
     job_id = submit(emulator, JobPlan(run_seconds=None))
     await trigger(job_id).on_kill()
