@@ -17,7 +17,12 @@ from airflow_provider_pai_spot.exceptions import (
     PaiDlcThrottled,
 )
 from airflow_provider_pai_spot.hooks import dlc_client, listing
-from airflow_provider_pai_spot.hooks.connection import ConnectionSettings, describe, parse_connection
+from airflow_provider_pai_spot.hooks.connection import (
+    SHORTEST_MASKED_SECRET,
+    ConnectionSettings,
+    describe,
+    parse_connection,
+)
 from airflow_provider_pai_spot.hooks.errors import unreadable
 from airflow_provider_pai_spot.hooks.retrying import RetryRules, with_retries
 from airflow_provider_pai_spot.settings import DEFAULT_CONN_ID
@@ -31,7 +36,6 @@ MAX_PAGES = 50
 LOOK_BACK = timedelta(days=30)
 """How far ListJobs looks back when the caller names no start; DLC's default of 7 days hides longer waits."""
 _FORBIDDEN = 403
-_SHORTEST_MASKED = 5  # Airflow's masker refuses less, with a warning in every task log
 _CANNOT_BE_STOPPED = (400, 409)
 
 
@@ -384,5 +388,5 @@ def _mask(settings: ConnectionSettings) -> None:
 
     secrets = (settings.access_key_secret, settings.security_token, settings.http_proxy, settings.https_proxy)
     for secret in secrets:
-        if secret and len(secret) >= _SHORTEST_MASKED:
+        if secret and len(secret) >= SHORTEST_MASKED_SECRET:
             mask_secret(secret)
