@@ -7,9 +7,9 @@ echo everything, so absence alone proves nothing: ListJobs' own filter by Paymen
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
 from enum import StrEnum
 from typing import Any
 
@@ -23,6 +23,7 @@ class SpotTerms(StrEnum):
 
 
 _COMPARED = ("SpotStrategy", "SpotDiscountLimit", "SpotPriceLimit")
+_TOLERANCE = 1e-6  # a service that keeps limits in 32 bits shows 0.4 as 0.4000000059604645
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +45,11 @@ def compare(sent: Mapping[str, Any], seen: Mapping[str, Any]) -> TermsCheck:
     shown = {role.get("Type"): role.get("SpotSpec") for role in _roles(seen)}
     absent = False
     for role_type, spec in wanted.items():
-        echoed = shown.get(role_type)
-        if not isinstance(echoed, Mapping) or not echoed:
-            absent = True
-            continue
-        for key in _COMPARED:
-            if key in spec and echoed.get(key) not in (None, "") and not _same(spec[key], echoed[key]):
-                detail = f"role {role_type}: {key} was sent as {spec[key]!r} and is {echoed[key]!r}"
+        echoed = _echoed(spec, shown.get(role_type))
+        absent = absent or not echoed
+        for key, value in echoed.items():
+            if not _same(spec[key], value):
+                detail = f"role {role_type}: {key} was sent as {spec[key]!r} and is {value!r}"
                 return TermsCheck(SpotTerms.CONTRADICTED, detail)
     return TermsCheck(SpotTerms.ABSENT if absent else SpotTerms.CONFIRMED)
 
@@ -75,8 +74,26 @@ def _roles(job: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [role for role in roles if isinstance(role, Mapping)] if isinstance(roles, list) else []
 
 
+def _echoed(sent: Mapping[str, Any], seen: object) -> dict[str, Any]:
+    """Return the terms that were sent and are shown; an empty one or a limit of 0 stands for one that is not."""
+    if not isinstance(seen, Mapping):
+        return {}
+    return {key: seen[key] for key in _COMPARED if key in sent and key in seen and not _is_unset(seen[key])}
+
+
+def _is_unset(value: Any) -> bool:
+    return value is None or value == "" or _number(value) == 0
+
+
 def _same(sent: Any, seen: Any) -> bool:
-    try:
-        return Decimal(str(sent)) == Decimal(str(seen))
-    except InvalidOperation:
+    one, other = _number(sent), _number(seen)
+    if one is None or other is None:
         return str(sent) == str(seen)
+    return math.isclose(one, other, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE)
+
+
+def _number(value: Any) -> float | None:
+    try:
+        return float(str(value))
+    except ValueError:
+        return None
