@@ -57,7 +57,10 @@ class AirflowDatabase:
 
     def task_instances(self, dag_id: str) -> list[TaskInstance]:
         """Return the expanded task instances of a DAG."""
-        return [TaskInstance(str(row[0]), *row[1:4], row[4] or "none", *row[5:]) for row in self._rows(_STATES, dag_id)]
+        return [
+            TaskInstance(str(uuid), run_id, task_id, map_index, state or "none", try_number, max_tries)
+            for uuid, run_id, task_id, map_index, state, try_number, max_tries in self._rows(_STATES, dag_id)
+        ]
 
     def run_states(self, dag_id: str) -> dict[str, str]:
         """Return run id -> state."""

@@ -59,7 +59,7 @@ class Saboteur:
         self._database = database
         self._rng = rng
         self._events = deque(events)
-        self._later: list[tuple[float, int, Callable[[], None]]] = []
+        self._later: list[tuple[float, int, Callable[[], object]]] = []
         self._tickets = count()
         self._armed: deque[Trouble] = deque()
         self._jobs_seen = 0
@@ -233,5 +233,5 @@ class Saboteur:
                 os.kill(target, signal.SIGKILL)
         self.kills[trouble.value] += 1
 
-    def _after(self, seconds: float, action: Callable[[], None]) -> None:
+    def _after(self, seconds: float, action: Callable[[], object]) -> None:
         heapq.heappush(self._later, (self._now + seconds, next(self._tickets), action))
