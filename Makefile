@@ -3,6 +3,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# Most tests wait, for processes or for time to pass, and two of them can wait at once.
+TEST_JOBS ?= 2
 DEMO_STAMP := $(VENV)/.installed-for-demo
 DEV_STAMP := $(VENV)/.installed-for-development
 CHAOS_STAMP := $(VENV)/.installed-for-chaos
@@ -17,7 +19,7 @@ demo: $(DEMO_STAMP)
 
 ## All tests. TEST_ARGS='-m "not end_to_end"' leaves out those that start an Airflow.
 test: $(DEV_STAMP)
-	$(NO_PROXIES) $(BIN)/python -m pytest $(TEST_ARGS)
+	$(NO_PROXIES) $(BIN)/python -m pytest --numprocesses $(TEST_JOBS) --dist loadgroup $(TEST_ARGS)
 
 ## Kills and breaks everything under a production-like Airflow. Needs PostgreSQL and Redis. CHAOS_ARGS="--seeds 1,2,3"
 chaos: $(CHAOS_STAMP)

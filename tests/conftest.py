@@ -8,6 +8,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
+import pytest
 from hypothesis import settings
 
 _HOME = Path(tempfile.mkdtemp(prefix="pai-spot-tests-"))
@@ -32,3 +33,16 @@ os.environ.update(
 # No deadlines: machines that run tests are noisy. The same examples in every run: a failure is one that comes again.
 settings.register_profile("repeatable", deadline=None, derandomize=True)
 settings.load_profile("repeatable")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """
+    Let tests of one file, and all that share the one real Airflow, run in one process of pytest-xdist.
+
+    The longest of these groups comes first, so that the other process works through the rest meanwhile.
+    """
+    for item in items:
+        end_to_end = item.get_closest_marker("end_to_end") is not None
+        item.add_marker(pytest.mark.xdist_group("airflow" if end_to_end else str(item.path)))
+    items.sort(key=lambda item: item.get_closest_marker("end_to_end") is None)

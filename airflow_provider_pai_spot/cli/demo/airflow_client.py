@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import uuid
 from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import quote
@@ -75,10 +76,22 @@ class AirflowClient:
     def trigger(self, dag_id: str, *, run_id: str | None = None, conf: Mapping[str, Any] | None = None) -> str:
         """Unpause the DAG, start a run of it and return its run id."""
         self._call("PATCH", f"/dags/{dag_id}", json={"is_paused": False})
-        body: dict[str, Any] = {"logical_date": None, "conf": dict(conf or {})}
-        if run_id is not None:
-            body["dag_run_id"] = run_id
-        return str(self._call("POST", f"/dags/{dag_id}/dagRuns", json=body)["dag_run_id"])
+        wanted = run_id or f"manual__{uuid.uuid4().hex[:12]}"
+        body: dict[str, Any] = {"logical_date": None, "conf": dict(conf or {}), "dag_run_id": wanted}
+        try:
+            self._call("POST", f"/dags/{dag_id}/dagRuns", json=body)
+        except httpx.HTTPStatusError as error:
+            if not error.response.is_server_error:
+                raise
+            time.sleep(_PAUSE_SECONDS)
+            self._trigger_again(dag_id, body)
+        return wanted
+
+    def _trigger_again(self, dag_id: str, body: Mapping[str, Any]) -> None:
+        """The named run can exist although the answer was 500; then Airflow says 409."""
+        answer = self._http.post(f"/api/v2/dags/{dag_id}/dagRuns", json=body)
+        if answer.status_code != httpx.codes.CONFLICT:
+            answer.raise_for_status()
 
     def run_state(self, dag_id: str, run_id: str) -> str:
         """Return the state of a run: queued, running, success or failed."""
@@ -157,7 +170,7 @@ class AirflowClient:
             "task_ids": list(task_ids),
             "include_downstream": include_downstream,
         }
-        self._call("POST", f"/dags/{dag_id}/clearTaskInstances", json=body)
+        self._call("POST", f"/dags/{dag_id}/clearTaskInstances", repeatable=True, json=body)
 
     def xcom(self, dag_id: str, run_id: str, task_id: str, key: str = "return_value", map_index: int = -1) -> Any:
         """Return an XCom value, None if there is none."""
@@ -175,9 +188,9 @@ class AirflowClient:
         answer = self._call("GET", path, params={"map_index": map_index, "full_content": True})
         return "\n".join(_log_line(entry) for entry in answer["content"])
 
-    def _call(self, method: str, path: str, **options: Any) -> dict[str, Any]:
+    def _call(self, method: str, path: str, *, repeatable: bool = False, **options: Any) -> dict[str, Any]:
         """Ask, and ask again what may be asked twice: an Airflow on a locked SQLite file answers 500."""
-        tries_left = _REPEATS if method in _REPEATABLE else 0
+        tries_left = _REPEATS if repeatable or method in _REPEATABLE else 0
         while (answer := self._http.request(method, f"/api/v2{path}", **options)).is_server_error and tries_left:
             tries_left -= 1
             time.sleep(_PAUSE_SECONDS)

@@ -9,7 +9,6 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-_LOCK_TIMEOUT_SECONDS = 60
 _FOREIGN_PREFIXES = ("AIRFLOW_", "_AIRFLOW", "ALIBABA_CLOUD_")
 _PROXIES = ("http_proxy", "https_proxy", "all_proxy", "ftp_proxy", "no_proxy")
 
@@ -63,8 +62,9 @@ def _storage(home: Path, dags_folder: Path) -> dict[str, str]:
         "CORE__LOAD_EXAMPLES": "False",
         "CORE__EXECUTOR": "LocalExecutor",
         "CORE__FERNET_KEY": base64.urlsafe_b64encode(secrets.token_bytes(32)).decode(),
-        # Several components write to one SQLite file; its default of 5 s is short on a busy machine.
-        "DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{home / 'airflow.db'}?timeout={_LOCK_TIMEOUT_SECONDS}",
+        # SQLite's default of 5 s to wait for a lock stays: Airflow 3.3's API server writes its audit log on the event
+        # loop, where it can wait for a lock that only the loop can have released; longer patience is a longer stop.
+        "DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{home / 'airflow.db'}",
         "LOGGING__BASE_LOG_FOLDER": str(home / "logs"),
         "LOGGING__COLORED_CONSOLE_LOG": "False",
         # Each component would compare schemas again, a second or two each, right after `db migrate`.
