@@ -10,9 +10,12 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Self
+
+from airflow_provider_pai_spot.dlc.refusal import shown
+from airflow_provider_pai_spot.dlc.wire import integer_of, mapping_of, mappings_of, text_of
 
 OUTCOME_VERSION = 1
 
@@ -110,15 +113,26 @@ class JobOutcome:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Read the JSON form; keys of a newer release are ignored, values it lacks take their defaults."""
-        known = {field.name for field in fields(cls)}
-        values = {key: value for key, value in data.items() if key in known}
-        values["verdict"] = _verdict(values.get("verdict"))
-        values["stop_reason"] = _stop_reason(values.get("stop_reason"))
-        values["evidence"] = tuple(values.get("evidence") or ())
-        values["timeline"] = tuple(tuple(entry) for entry in values.get("timeline") or ())
-        values["pods"] = tuple(values.get("pods") or ())
-        return cls(**values)
+        """
+        Read the JSON form; keys of a newer release are ignored, what is missing or of an odd shape reads as absent.
+
+        :raises ValueError: it is no mapping, or names no job.
+        """
+        if not isinstance(data, Mapping) or not text_of(data.get("job_id")):
+            raise ValueError(f"not a job's outcome: expected a mapping with a job_id, got {shown(data)}")
+        return cls(
+            **{name: text_of(data.get(name)) for name in (*_NAMES, "reason_message")},
+            verdict=_verdict(data.get("verdict")),
+            stop_reason=_stop_reason(data.get("stop_reason")),
+            evidence=tuple(line for line in _items(data.get("evidence")) if isinstance(line, str)),
+            seconds_pending=_seconds(data.get("seconds_pending")),
+            seconds_running=_seconds(data.get("seconds_running")),
+            restarts=integer_of(data.get("restarts")) or 0,
+            timeline=tuple(_entry(entry) for entry in _items(data.get("timeline")) if _items(entry)),
+            pods=tuple(_read_pod(pod) for pod in mappings_of(data.get("pods"))),
+            progress=mapping_of(data["progress"]) if isinstance(data.get("progress"), Mapping) else None,
+            reserving=data.get("reserving") is True,
+        )
 
     def with_stop_reason(self, stop_reason: StopReason | None) -> Self:
         """Return the same outcome, known to have been brought about by us."""
@@ -145,6 +159,29 @@ def _stop_reason(value: object) -> StopReason | None:
         return StopReason(str(value))
     except ValueError:
         return None  # none, or one of a newer release: the verdict stands without it
+
+
+def _items(value: object) -> list[Any]:
+    return list(value) if isinstance(value, (list, tuple)) else []
+
+
+def _entry(entry: Any) -> tuple[str, str, str]:
+    status, start, end, *_ = [*map(text_of, _items(entry)), "", ""]
+    return status, start, end
+
+
+def _read_pod(pod: Mapping[str, Any]) -> dict[str, Any]:
+    read = {key: text_of(pod[key]) for key in _POD_KEYS if key in pod}
+    return read | ({"exit_code": integer_of(pod["exit_code"])} if "exit_code" in pod else {})
+
+
+def _seconds(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return 0.0
+    try:
+        return _finite(float(value))
+    except OverflowError:
+        return 0.0
 
 
 def _pod(pod: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -23,7 +24,7 @@ def pods(names: st.SearchStrategy[str]) -> st.SearchStrategy[dict[str, Any]]:
 def outcomes(texts: st.SearchStrategy[str], size: int) -> st.SearchStrategy[JobOutcome]:
     return st.builds(
         JobOutcome,
-        job_id=texts,
+        job_id=texts.filter(bool),
         verdict=st.sampled_from(Verdict),
         status=texts,
         reason_code=texts,
@@ -100,3 +101,75 @@ def test_what_a_newer_release_wrote_is_read_without_success_being_invented() -> 
     outcome = JobOutcome.from_dict(data)
     assert outcome.verdict is Verdict.UNKNOWN
     assert outcome.stop_reason is None
+
+
+BARE: dict[str, Any] = {"job_id": "dlc1", "status": "Failed", "verdict": "failed"}
+ODD_SHAPES: dict[str, tuple[dict[str, Any], str, Any]] = {
+    "a timeline entry without times": ({"timeline": [["Running"]]}, "timeline", (("Running", "", ""),)),
+    "a timeline entry of four": ({"timeline": [["Running", "a", "b", "c"]]}, "timeline", (("Running", "a", "b"),)),
+    "timeline entries that are no lists": ({"timeline": ["Running", 5, None, [], {"a": 1}]}, "timeline", ()),
+    "a timeline that is a text": ({"timeline": "Running"}, "timeline", ()),
+    "a timeline that is a number": ({"timeline": 5}, "timeline", ()),
+    "an entry of odd values": ({"timeline": [["Running", None, {}]]}, "timeline", (("Running", "", ""),)),
+    "pods that are texts": ({"pods": ["x", None]}, "pods", ()),
+    "pods that are a mapping": ({"pods": {"pod_id": "p"}}, "pods", ()),
+    "a pod of odd values": (
+        {"pods": [{"pod_id": ["p"], "status": None, "exit_code": "137", "node": "n"}]},
+        "pods",
+        ({"pod_id": "", "status": "", "exit_code": 137},),
+    ),
+    "evidence that is a text": ({"evidence": "one line"}, "evidence", ()),
+    "evidence of odd values": ({"evidence": ["a line", None, ["x"], 5]}, "evidence", ("a line",)),
+    "seconds in words": ({"seconds_running": "abc"}, "seconds_running", 0.0),
+    "seconds missing": ({"seconds_pending": None}, "seconds_pending", 0.0),
+    "seconds that are no number": ({"seconds_pending": float("nan")}, "seconds_pending", 0.0),
+    "more seconds than a float holds": ({"seconds_running": 10**400}, "seconds_running", 0.0),
+    "seconds that are a flag": ({"seconds_running": True}, "seconds_running", 0.0),
+    "progress that is a list": ({"progress": [1, 2]}, "progress", None),
+    "progress that is a text": ({"progress": "epoch 3"}, "progress", None),
+    "restarts in words": ({"restarts": "two"}, "restarts", 0),
+    "a status that is a list": ({"status": ["Failed"]}, "status", ""),
+    "a reason that is a mapping": ({"reason_message": {"a": 1}}, "reason_message", ""),
+    "a reason code that is missing": ({"reason_code": None}, "reason_code", ""),
+    "reserving in words": ({"reserving": "false"}, "reserving", False),
+    "a stop reason that is a list": ({"stop_reason": ["killed"]}, "stop_reason", None),
+    "a verdict that is a list": ({"verdict": ["succeeded"]}, "verdict", Verdict.UNKNOWN),
+}
+
+
+@pytest.mark.parametrize(("odd", "name", "read"), ODD_SHAPES.values(), ids=ODD_SHAPES)
+def test_what_has_an_odd_shape_reads_as_absent(odd: dict[str, Any], name: str, read: Any) -> None:
+    outcome = JobOutcome.from_dict(BARE | odd)
+    assert getattr(outcome, name) == read
+    assert outcome.to_dict()["job_id"] == "dlc1"
+
+
+def test_a_missing_status_reads_as_empty() -> None:
+    assert not JobOutcome.from_dict({"job_id": "dlc1"}).status
+
+
+@pytest.mark.parametrize(
+    "data", [None, "success", 5, [], {}, {"verdict": "succeeded"}, {"job_id": None}, {"job_id": ""}, {"job_id": ["d"]}]
+)
+def test_what_names_no_job_is_no_outcome(data: Any) -> None:
+    with pytest.raises(ValueError, match=r"^not a job's outcome: .*a mapping with a job_id"):
+        JobOutcome.from_dict(data)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+FIELDS = ["job_id", "verdict", "status", "reason_code", "reason_message", "rule", "confidence", "evidence", "timeline"]
+FIELDS += ["seconds_pending", "seconds_running", "restarts", "pods", "progress", "stop_reason", "reserving"]
+
+
+@given(st.dictionaries(st.sampled_from(FIELDS), JSON).map(lambda odd: {"job_id": "dlc1"} | odd))
+def test_whatever_json_is_read_can_be_written_again_or_is_refused(data: dict[str, Any]) -> None:
+    try:
+        outcome = JobOutcome.from_dict(data)
+    except ValueError:
+        return
+    assert JobOutcome.from_dict(outcome.to_dict()).job_id == outcome.to_dict()["job_id"]
+    hash((outcome.status, outcome.reason_code, outcome.timeline, outcome.evidence))
