@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any, Self
 
@@ -11,6 +11,7 @@ from airflow_provider_pai_spot.attempts.ledger import StateStore
 
 WATCH_KEY = "pai_spot_watch"
 _VERSION = 1
+_TYPES: Mapping[str, type] = {"started_at": str, "generation": int, "lost": bool, "losses": int}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +57,7 @@ def open_watch(store: StateStore, job_id: str, generation: int, now: datetime) -
 
     The submit task's XCom is overwritten with each successor's id, so `job_id` may be the first of them or any later.
     """
-    stored = _read(store.get(WATCH_KEY))
+    stored = _read(store.get(WATCH_KEY), now)
     if stored and stored.generation == generation and job_id in stored.job_ids:
         return stored
     return Watch(job_ids=(job_id,), started_at=now.isoformat(), generation=generation)
@@ -67,14 +68,26 @@ def keep(store: StateStore, watch: Watch) -> None:
     store.set(WATCH_KEY, {"version": _VERSION, **asdict(watch), "job_ids": list(watch.job_ids)})
 
 
-def _read(value: Any) -> Watch | None:
-    """Read what is stored; somebody may have edited it in the UI, so anything unreadable begins a new watch."""
-    if not isinstance(value, Mapping) or not isinstance(value.get("job_ids"), list) or not value["job_ids"]:
+def _read(value: Any, now: datetime) -> Watch | None:
+    """
+    Read what is stored; somebody may have edited it in the UI, so anything that is not as written begins a new watch.
+
+    That costs one more look at the job at most. A guess could cost a job: `lost` submits one.
+    """
+    if not isinstance(value, Mapping):
         return None
-    known = {field.name for field in fields(Watch)}
+    job_ids = value.get("job_ids")
+    if not isinstance(job_ids, list) or not job_ids or not all(isinstance(one, str) and one for one in job_ids):
+        return None
+    known = {key: value[key] for key in ("started_at", "generation", "lost", "losses") if key in value}
+    if not {"started_at", "generation"} <= set(known) or any(type(known[key]) is not _TYPES[key] for key in known):
+        return None
+    watch = Watch(**known | {"job_ids": tuple(job_ids)})
+    return watch if watch.losses >= 0 and _has_begun(watch, now) else None
+
+
+def _has_begun(watch: Watch, now: datetime) -> bool:
     try:
-        watch = Watch(**{key: item for key, item in value.items() if key in known})
-        watch.start  # noqa: B018 - a text that is no time raises here
-    except (TypeError, ValueError):
-        return None
-    return replace(watch, job_ids=tuple(watch.job_ids))
+        return watch.start <= now
+    except (TypeError, ValueError):  # no time, or one without a zone
+        return False
