@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from airflow.sdk.execution_time.xcom import XCom
 
-from airflow_provider_pai_spot.attempts.identity import TAG_ATTEMPT, TaskIdentity, tag_number
+from airflow_provider_pai_spot.attempts.answers import answered
+from airflow_provider_pai_spot.attempts.identity import (
+    TAG_ATTEMPT,
+    TAG_LEDGER,
+    TAG_TASK_INSTANCE,
+    TaskIdentity,
+    tag_number,
+)
 from airflow_provider_pai_spot.attempts.ledger import Attempt
 from airflow_provider_pai_spot.attempts.moment import TryMoment
 from airflow_provider_pai_spot.attempts.report import XCOM_JOB_ID, Report
 from airflow_provider_pai_spot.attempts.task_jobs import TaskJobs, Wanted
 from airflow_provider_pai_spot.dlc.job import Job
 from airflow_provider_pai_spot.dlc.outcome import Verdict
-from airflow_provider_pai_spot.exceptions import SpotSubmissionRefused
+from airflow_provider_pai_spot.exceptions import PaiDlcError, SpotSubmissionRefused
 from airflow_provider_pai_spot.recovery import bid_after
 
 if TYPE_CHECKING:
@@ -22,6 +31,8 @@ if TYPE_CHECKING:
     from airflow_provider_pai_spot.hooks.pai_dlc import PaiDlcHook
 
 _RETURN_VALUE = "return_value"
+
+Answer = TypeVar("Answer")
 
 
 class SubmitTask(Protocol):
@@ -58,20 +69,26 @@ def rendered_submit_task(context: Context, task_id: str) -> SubmitTask:
 
 def submit_successor(jobs: TaskJobs, lost_job_id: str, losses: int) -> str:
     """
-    Submit attempt + 1 of the lost job's work and return its id; a successor of an interrupted try is found again.
+    Submit attempt + 1 of the lost job's work and return its id, unless there is a successor already.
+
+    Another sensor on the same submit task may have submitted it, or an earlier try that was interrupted.
 
     :param losses: how many jobs of this work were lost, for the bid.
+    :raises SpotSubmissionRefused: the lost job is not one of the submit task's.
     """
-    lost = Job(jobs.hook.get_job(lost_job_id))
-    number = tag_number(lost.tags, TAG_ATTEMPT, 0)
+    lost = Job(_answered(jobs, lambda: jobs.hook.get_job(lost_job_id)))
+    _check_is_of_submit_task(jobs, lost)
+    number = _number(lost)
+    jobs.ledger.adopt(lost.tags.get(TAG_LEDGER, ""))  # what we submit is the submit task's, and found as such
     if not any(one.number == number for one in jobs.ledger.attempts):
-        jobs.ledger.put(_as_attempt(jobs, lost, number))
-    found = jobs.finder.find()
-    if found is not None and found[0].number > number:
-        jobs.report.job(found[1].job_id)
-        return found[1].job_id
+        jobs.ledger.put(replace(_attempt_of(jobs, lost), consumed=True, verdict=Verdict.REVOKED.value))
+    known = _known_successor(jobs, number)
+    if known is not None:
+        jobs.log.info("%s has its successor already: %s", lost_job_id, known.job_id)
+        jobs.report.job(known.job_id)
+        return known.job_id
     bid = bid_after(jobs.wanted.recovery, losses=losses, own_bid=jobs.wanted.request.bid)
-    return jobs.submit(bid=bid).job_id
+    return _only_one(jobs, jobs.submit(bid=bid).job_id)
 
 
 def overwrite_job_id(context: Context, task_id: str, job_id: str, report: Report) -> None:
@@ -89,13 +106,59 @@ def overwrite_job_id(context: Context, task_id: str, job_id: str, report: Report
         )
 
 
-def _as_attempt(jobs: TaskJobs, lost: Job, number: int) -> Attempt:
-    return Attempt(
-        number=number,
-        generation=jobs.moment.generation,
-        request_hash=jobs.wanted.request.request_hash,
-        job_id=lost.job_id,
-        consumed=True,
-        verdict=Verdict.REVOKED.value,
-        namespace=jobs.identity.namespace,
-    )
+def _check_is_of_submit_task(jobs: TaskJobs, lost: Job) -> None:
+    """A job made elsewhere has no request that could be repeated: the submit task's is another one."""
+    key = lost.tags.get(TAG_TASK_INSTANCE)
+    if key != jobs.identity.key:
+        identity = jobs.identity
+        raise SpotSubmissionRefused(
+            f"{lost.job_id} lost its capacity, and no successor is submitted: its tag {TAG_TASK_INSTANCE} is {key!r}, "
+            f"but the jobs of {identity.task_id!r} (run {identity.run_id!r}, map index {identity.map_index}, namespace "
+            f"{identity.namespace!r}) have {identity.key!r}. Point job_id at the output of the task that submitted_by "
+            "names; for a job made elsewhere use on_revoked='fail'."
+        )
+
+
+def _known_successor(jobs: TaskJobs, lost: int) -> Job | None:
+    """Return the newest job after the lost attempt: by our own notes, otherwise by DLC's tags."""
+    newest = jobs.ledger.newest
+    if newest is not None and newest.number > lost:
+        found = jobs.finder.find()  # of a submission that was interrupted, after a patient look
+        if found is not None and found[0].number > lost:
+            return found[1]
+    later = [job for job in _answered(jobs, jobs.submitter.find).of_this_run if _number(job) > lost]
+    if not later:
+        return None
+    number = _number(later[-1])
+    job = _answered(jobs, lambda: jobs.submitter.find_attempt(number, patiently=False)) or later[-1]
+    jobs.ledger.put(_attempt_of(jobs, job))
+    return job
+
+
+def _only_one(jobs: TaskJobs, job_id: str) -> str:
+    """Two sensors that look at the same moment both submit; they then agree on one job, and the other is stopped."""
+    own = jobs.ledger.find(job_id)
+    if own is None:
+        return job_id
+    try:
+        kept = jobs.submitter.find_attempt(own.number, patiently=False)
+    except PaiDlcError as error:
+        jobs.log.warning("could not look for a second successor beside %s: %s", job_id, error)
+        return job_id
+    if kept is None or kept.job_id == job_id:
+        return job_id
+    jobs.ledger.change(own.number, job_id=kept.job_id)
+    jobs.report.job(kept.job_id)
+    return kept.job_id
+
+
+def _attempt_of(jobs: TaskJobs, job: Job) -> Attempt:
+    return jobs.finder._attempt_of(job)  # noqa: SLF001 - the one place that reads an attempt from a job's tags and Envs
+
+
+def _number(job: Job) -> int:
+    return tag_number(job.tags, TAG_ATTEMPT, 0)
+
+
+def _answered(jobs: TaskJobs, call: Callable[[], Answer]) -> Answer:
+    return answered(call, clock=jobs.clock, log=jobs.log)

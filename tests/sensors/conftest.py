@@ -1,0 +1,126 @@
+"""A sensor on its own: the emulator's manual clock is the provider's, and Airflow is what a context holds."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from airflow_provider_pai_spot.attempts.ledger import MemoryStore
+from airflow_provider_pai_spot.emulator import DlcEmulator, JobPlan
+from airflow_provider_pai_spot.hooks.pai_dlc import PaiDlcHook
+from airflow_provider_pai_spot.hooks.retrying import RetryRules
+from airflow_provider_pai_spot.sensors.flow import SensorFlow
+from airflow_provider_pai_spot.sensors.spot_job import SpotJobSensor
+
+
+class EmulatedClock:
+    """The provider's clock is the emulator's: sleeping here lets time pass there."""
+
+    def __init__(self, emulator: DlcEmulator) -> None:
+        self._emulator = emulator
+
+    def now(self) -> datetime:
+        return datetime.fromtimestamp(self._emulator.control.now(), UTC)
+
+    def sleep(self, seconds: float) -> None:
+        self._emulator.control.advance(seconds)
+
+    async def asleep(self, seconds: float) -> None:
+        self.sleep(seconds)
+
+
+class KeptLog(logging.LoggerAdapter[logging.Logger]):
+    """A logger whose lines can be read back."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.getLogger("pai-spot-test"), {})
+        self.lines: list[str] = []
+
+    def log(self, level: int, msg: object, *args: object, **_kwargs: object) -> None:  # type: ignore[override]
+        self.lines.append(f"{logging.getLevelName(level)} {str(msg) % args if args else msg}")
+
+
+class Bench:
+    """One sensor's task instance, whose sessions can be opened one after another."""
+
+    def __init__(self, emulator: DlcEmulator, log: KeptLog) -> None:
+        self.control = emulator.control
+        self.clock = EmulatedClock(emulator)
+        self.hook = new_hook(emulator, self.clock)
+        self.log = log
+        self.store = MemoryStore()
+        self.pushed: dict[str, Any] = {}
+        self.started_at = self.clock.now()
+
+    def job(self) -> str:
+        spot = {"SpotStrategy": "SpotWithPriceLimit", "SpotDiscountLimit": 0.9}
+        role = {"Type": "Worker", "Image": "i", "PodCount": 1, "EcsSpec": "ecs.g7.xlarge", "SpotSpec": spot}
+        body = {"DisplayName": "by-hand", "JobType": "PyTorchJob", "JobSpecs": [role], "UserCommand": "x"}
+        return self.hook.create_job({**body, "WorkspaceId": "1"})
+
+    def status(self, job_id: str) -> str:
+        self.clock.sleep(120)
+        return str(self.control.job(job_id)["Status"])
+
+    def session(self, job_id: Any, *, try_number: int = 1, **arguments: Any) -> SensorFlow:
+        sensor = SpotJobSensor(task_id="wait", job_id=job_id, **arguments)
+        flow = SensorFlow(sensor, self.context(try_number), hook=self.hook, clock=self.clock)
+        flow.log = self.log
+        return flow
+
+    def push(self, key: str, value: Any) -> None:
+        self.pushed[key] = value
+
+    def context(self, try_number: int = 1) -> Any:
+        ti = SimpleNamespace(
+            dag_id="nightly",
+            run_id="r1",
+            task_id="wait",
+            map_index=-1,
+            try_number=try_number,
+            max_tries=3,
+            start_date=self.started_at,
+            xcom_push=self.push,
+        )
+        run = SimpleNamespace(start_date=self.started_at - timedelta(seconds=1))
+        return {"ti": ti, "dag_run": run, "task_state_store": self.store}
+
+
+def new_hook(emulator: DlcEmulator, clock: EmulatedClock) -> PaiDlcHook:
+    from airflow.sdk import Connection
+
+    connection = Connection.from_uri(emulator.connection_uri(), conn_id="pai_dlc_default")
+    return PaiDlcHook.from_connection(connection, clock=clock, retry_rules=RetryRules(attempts=1))
+
+
+@pytest.fixture(scope="module")
+def emulator() -> Iterator[DlcEmulator]:
+    with DlcEmulator(clock="manual", default_plan=JobPlan(run_seconds=None)) as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def _nothing_scripted(emulator: DlcEmulator) -> Iterator[None]:
+    yield
+    emulator.control.clear_faults()
+    emulator.control.clear_plans()
+
+
+@pytest.fixture
+def clock(emulator: DlcEmulator) -> EmulatedClock:
+    return EmulatedClock(emulator)
+
+
+@pytest.fixture
+def kept_log() -> KeptLog:
+    return KeptLog()
+
+
+@pytest.fixture
+def bench(emulator: DlcEmulator, kept_log: KeptLog) -> Bench:
+    return Bench(emulator, kept_log)
