@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from airflow.sdk.exceptions import AirflowSensorTimeout
+from airflow.sdk.exceptions import AirflowSensorTimeout, AirflowTaskTimeout
 
 from airflow_provider_pai_spot import settings as provider_settings
 from airflow_provider_pai_spot.attempts.endings import error_for
@@ -16,16 +16,25 @@ from airflow_provider_pai_spot.attempts.kill import KillSwitch
 from airflow_provider_pai_spot.attempts.ledger import MemoryStore, StateStore
 from airflow_provider_pai_spot.attempts.pod_logs import read_tails
 from airflow_provider_pai_spot.attempts.report import XCOM_OUTCOME
-from airflow_provider_pai_spot.attempts.session import identity_from, moment_from, open_jobs, report_for
-from airflow_provider_pai_spot.clock import SYSTEM_CLOCK
+from airflow_provider_pai_spot.attempts.session import after, identity_from, moment_from, open_jobs, report_for
+from airflow_provider_pai_spot.clock import SYSTEM_CLOCK, Clock
 from airflow_provider_pai_spot.dlc.duration import duration
 from airflow_provider_pai_spot.dlc.job import Job
 from airflow_provider_pai_spot.dlc.outcome import JobOutcome, StopReason, Verdict
-from airflow_provider_pai_spot.dlc.status import is_decided
+from airflow_provider_pai_spot.dlc.status import JobStatus, is_decided
 from airflow_provider_pai_spot.dlc.verdict import classify
-from airflow_provider_pai_spot.exceptions import SpotCapacityRevoked, SpotWatchEnded
+from airflow_provider_pai_spot.exceptions import (
+    PaiDlcError,
+    PaiDlcNotFound,
+    PaiDlcThrottled,
+    PaiDlcUnavailable,
+    SpotCapacityRevoked,
+    SpotWatchEnded,
+)
 from airflow_provider_pai_spot.hooks.pai_dlc import PaiDlcHook
 from airflow_provider_pai_spot.links.pai_console import JOB_CONSOLE_KEY, job_console_url
+from airflow_provider_pai_spot.sensors.job_id import required_job_id
+from airflow_provider_pai_spot.sensors.looks import Looks
 from airflow_provider_pai_spot.sensors.successor import overwrite_job_id, rendered_submit_task, submit_successor
 from airflow_provider_pai_spot.sensors.watch import keep, open_watch
 from airflow_provider_pai_spot.triggers.spot_job import SpotJobTrigger
@@ -36,7 +45,8 @@ if TYPE_CHECKING:
     from airflow_provider_pai_spot.sensors.spot_job import SpotJobSensor
 
 _BACKSTOP = timedelta(minutes=10)
-_STATUS_KEY = "pai_spot_status"
+_MAY_PASS = (PaiDlcUnavailable, PaiDlcThrottled, PaiDlcNotFound)
+"""A job submitted a moment ago may not be visible everywhere at once."""
 
 
 class SensorFlow:
@@ -44,15 +54,29 @@ class SensorFlow:
     What a sensor does on a worker between being started and returning, raising or deferring.
 
     :param sensor: with its arguments rendered.
+    :param job_id: the job that a trigger told about; the sensor's own `job_id` if None.
+    :param hook: replaced in tests, as is `clock`.
     """
 
-    def __init__(self, sensor: SpotJobSensor, context: Context) -> None:
+    def __init__(
+        self,
+        sensor: SpotJobSensor,
+        context: Context,
+        *,
+        job_id: str | None = None,
+        hook: PaiDlcHook | None = None,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
         self.sensor = sensor
         self.context = context
         self.log = sensor.log
-        self.moment = moment_from(context)
+        self.clock = clock
+        pointed_at = job_id or required_job_id(sensor.job_id, sensor.task_id)
+        self.moment = moment_from(context, clock)
         self.store: StateStore = context.get("task_state_store") or MemoryStore()
-        self.hook = PaiDlcHook(sensor.pai_dlc_conn_id, region_id=sensor.region_id, workspace_id=sensor.workspace_id)
+        self.hook = hook or PaiDlcHook(
+            sensor.pai_dlc_conn_id, region_id=sensor.region_id, workspace_id=sensor.workspace_id
+        )
         self.report = report_for(
             context, hook=self.hook, console_url=job_console_url, console_key=JOB_CONSOLE_KEY, log=self.log
         )
@@ -62,7 +86,10 @@ class SensorFlow:
             cancel_on_kill=sensor.cancel_on_kill,
             log=self.log,
         )
-        self.watch = open_watch(self.store, sensor.job_id, self.moment.generation, SYSTEM_CLOCK.now())
+        self.watch = open_watch(self.store, pointed_at, self.moment.generation, clock.now())
+        self._tolerance = provider_settings.poll_error_tolerance()
+        self._status = ""
+        self._farewell: str | None = None
 
     def begin(self) -> None:
         """Submit the successor of a job that an earlier try saw lost, and make the watched job visible."""
@@ -73,32 +100,77 @@ class SensorFlow:
         self.kill.check(self.watch.job_id)
 
     def watch_deferred(self) -> str:
-        """Conclude if the job is over, otherwise leave the watching to the triggerer."""
-        job = Job(self.hook.get_job(self.watch.job_id))
-        if is_decided(job.status):
-            return self._conclude(classify(job, spot=True))
+        """Conclude if the job is over, otherwise leave the watching to the triggerer, which bears an outage itself."""
+        try:
+            job = self._read()
+        except _MAY_PASS as error:
+            self.log.warning("%s could not be read before deferring: %s", self.watch.job_id, error)
+        else:
+            if is_decided(job.status):
+                return self._conclude(classify(job, spot=True))
         return self._defer()
 
     def look(self) -> str | None:
-        """Look once: the job's id if it succeeded, None if it is not over."""
+        """Look once: the job's id if it succeeded, None if it is not over, or DLC does not tell for the time being."""
         self.kill.check(self.watch.job_id)
-        job = Job(self.hook.get_job(self.watch.job_id))
-        self._log_change(job)
-        if is_decided(job.status):
-            return self._conclude(classify(job, spot=True))
-        if SYSTEM_CLOCK.now() >= self._deadline:
-            self._time_out(job.status)
+        looks = self._looks()
+        try:
+            job = self._read()
+        except _MAY_PASS as error:
+            if (given_up := looks.missed(error)) is not None:
+                return self._conclude(given_up)
+        else:
+            looks.answered(job.status)
+            if is_decided(job.status):
+                return self._conclude(classify(job, spot=True))
+        if self.clock.now() >= self._deadline:
+            self._time_out(self._status)
         return None
 
     def resume(self, event: Mapping[str, Any]) -> str:
-        """Go on with the trigger's event."""
-        return self._conclude(JobOutcome.from_dict(event))
+        """Go on with the trigger's event; one that cannot be read is as good as none."""
+        try:
+            outcome = JobOutcome.from_dict(event)
+        except (ValueError, TypeError, AttributeError) as error:
+            self.log.warning("the trigger's event cannot be read, looking at the job instead: %s", error)
+            return self.watch_deferred()
+        self._status = outcome.status
+        return self._conclude(outcome)
 
-    def stop_if_asked(self) -> None:
-        """Stop the job if it is not over and goes with the sensor (`cancel_on_kill`)."""
+    def let_go(self) -> str:
+        """Stop the job if it goes with the sensor (`cancel_on_kill`), once, and say what became of it. DLC may fail."""
+        if self._farewell is None:
+            self._farewell = self._stop_or_leave()
+        return self._farewell
+
+    def _stop_or_leave(self) -> str:
         job_id = self.watch.job_id
-        if self.sensor.cancel_on_kill and not is_decided(Job(self.hook.get_job(job_id)).status):
-            self.hook.stop_job(job_id)
+        if is_decided(self._status):
+            return "it was stopped" if self._status == JobStatus.STOPPED else f"it is {self._status}"
+        if not self.sensor.cancel_on_kill:
+            return "it is left alone (cancel_on_kill=False)"
+        try:
+            stopped = self.hook.stop_job(job_id)
+        except PaiDlcError as error:
+            return f"it could not be stopped and may run on; `pai-spot stop {job_id}` stops it ({error})"
+        return "it was stopped" if stopped else "it was over by then"
+
+    def _read(self) -> Job:
+        job = Job(self.hook.get_job(self.watch.job_id))
+        if not job.status:
+            raise PaiDlcUnavailable("GetJob's answer shows no Status")
+        self._status = job.status
+        return job
+
+    def _looks(self) -> Looks:
+        return Looks(
+            self.store,
+            job_id=self.watch.job_id,
+            try_number=self.moment.try_number,
+            tolerance=self._tolerance,
+            now=self.clock.now,
+            log=self.log,
+        )
 
     @property
     def _deadline(self) -> datetime:
@@ -106,6 +178,7 @@ class SensorFlow:
 
     def _defer(self) -> NoReturn:
         sensor = self.sensor
+        execution = after(self.moment.started_at, sensor.execution_timeout)
         sensor.defer(
             trigger=SpotJobTrigger(
                 job_id=self.watch.job_id,
@@ -114,17 +187,18 @@ class SensorFlow:
                 workspace_id=sensor.workspace_id,
                 poll_interval=sensor.poke_interval,
                 total_deadline=self._deadline.isoformat(),
+                execution_deadline=None if execution is None else execution.isoformat(),
                 stop_at_limit=sensor.cancel_on_kill,
                 cancel_on_kill=sensor.cancel_on_kill,
             ),
             method_name="execute_complete",
-            timeout=max(self._deadline - SYSTEM_CLOCK.now(), timedelta(0)) + _BACKSTOP,
+            timeout=max(self._deadline - self.clock.now(), timedelta(0)) + _BACKSTOP,
         )
 
     def _conclude(self, outcome: JobOutcome) -> str:
         """Return the job id of a success, or raise what Airflow should see."""
-        if outcome.stop_reason is StopReason.TOTAL_TIMEOUT and outcome.verdict is not Verdict.SUCCEEDED:
-            self._time_out(outcome.status)
+        if outcome.verdict is not Verdict.SUCCEEDED:
+            self._end_at_limit(outcome)
         if outcome.rule == NOT_OBSERVED:
             raise error_for(outcome, note=" The job may be alive; the next try goes on watching it.")
         self.report.went(outcome)
@@ -136,13 +210,27 @@ class SensorFlow:
         if outcome.verdict is Verdict.REVOKED and self.sensor.on_revoked == "resubmit":
             self._mark_lost(outcome)
         self.report.tails(outcome, tails)
-        raise SpotWatchEnded(str(error_for(outcome)), outcome)
+        raise SpotWatchEnded(str(error_for(outcome, note=self._perhaps_ours(outcome))), outcome)
+
+    def _end_at_limit(self, outcome: JobOutcome) -> None:
+        if outcome.stop_reason is StopReason.TOTAL_TIMEOUT:
+            self._time_out(outcome.status)
+        if outcome.stop_reason is StopReason.EXECUTION_TIMEOUT:
+            raise error_for(outcome, note=f"; {self.let_go()}.")
+
+    def _perhaps_ours(self, outcome: JobOutcome) -> str:
+        """A worker at its execution_timeout cannot note down that it stops the job."""
+        sensor = self.sensor
+        ours = sensor.cancel_on_kill and sensor.execution_timeout and self.moment.try_number > 1
+        if outcome.verdict is not Verdict.STOPPED or not ours:
+            return ""
+        return " Perhaps by this sensor's execution_timeout in an earlier try: cancel_on_kill=True."
 
     def _mark_lost(self, outcome: JobOutcome) -> NoReturn:
         """Record the loss and raise: Airflow shows the sensor up for retry, and the next try acts."""
         lost = self.watch.after_loss()
         keep(self.store, lost)
-        last = self.moment.try_number > self.moment.max_tries
+        last = self.moment.is_last_try
         then = "no tries are left" if last else "marked for retry: the next try submits its successor"
         self.log.warning(
             "revoked after %s (%s); %s, loss %d, %s",
@@ -158,29 +246,31 @@ class SensorFlow:
         task_id = str(self.sensor.submitted_by)
         identity = identity_from(self.context, self.hook, task_id=task_id)
         submit_task = rendered_submit_task(self.context, task_id)
+        # The job belongs to the DAG run until it is watched: `begin` looks again whether the sensor was killed.
+        kill = KillSwitch(hook=self.hook, identity=identity, cancel_on_kill=False, log=self.log)
         jobs = open_jobs(
             self.context,
             hook=self.hook,
             identity=identity,
             wanted=submit_task.wanted(identity, self.hook, self.moment).owned_by(Owner.RUN),
-            kill=KillSwitch(hook=self.hook, identity=identity, cancel_on_kill=False, log=self.log),
+            kill=kill,
             console_url=job_console_url,
             console_key=JOB_CONSOLE_KEY,
             log=self.log,
+            clock=self.clock,
         )
-        self.watch = self.watch.over(submit_successor(jobs, self.watch.job_id, self.watch.losses))
+        try:
+            successor = submit_successor(jobs, self.watch.job_id, self.watch.losses)
+        except AirflowTaskTimeout:
+            self.watch = self.watch.over(kill.job_id or self.watch.job_id)  # the job to let go of
+            raise
+        self.watch = self.watch.over(successor)
         keep(self.store, self.watch)
         overwrite_job_id(self.context, task_id, self.watch.job_id, jobs.report)
 
     def _time_out(self, status: str) -> NoReturn:
-        stopped = "it was stopped" if self.sensor.cancel_on_kill else "it is left alone (cancel_on_kill=False)"
+        what_now = self.let_go()
         raise AirflowSensorTimeout(
             f"{self.watch.job_id} is {status or 'unseen'} and the sensor's timeout of "
-            f"{duration(self.sensor.timeout)} has passed; {stopped}."
+            f"{duration(self.sensor.timeout)} has passed; {what_now}."
         )
-
-    def _log_change(self, job: Job) -> None:
-        seen = f"{job.job_id}: {job.status}"
-        if self.store.get(_STATUS_KEY) != seen:
-            self.store.set(_STATUS_KEY, seen)
-            self.log.info("%s", seen)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from airflow.sdk import BaseSensorOperator
 from airflow.sdk.bases.sensor import PokeReturnValue
-from airflow.sdk.exceptions import AirflowSensorTimeout, AirflowSkipException
+from airflow.sdk.exceptions import AirflowSensorTimeout, AirflowSkipException, AirflowTaskTimeout
 
 from airflow_provider_pai_spot.links.pai_console import PaiJobLink
 from airflow_provider_pai_spot.settings import DEFAULT_CONN_ID
@@ -30,18 +30,29 @@ class SpotJobSensor(BaseSensorOperator):
 
     A job that failed, or was stopped, fails the sensor at once: another look at it would see the same.
 
+    While DLC does not answer the sensor waits on, for `[pai_spot] poll_error_tolerance` seconds at most.
+
+    Airflow's `execution_timeout` ends one try; the next goes on watching. With `deferrable` the deferral counts, and it
+    ends in `SpotTotalTimeout`; otherwise it is Airflow's own `AirflowTaskTimeout`, in reschedule mode for each look
+    anew. The job is left alone unless `cancel_on_kill`.
+
     :param job_id: DLC's id of the job, usually `submit.output`.
     :param submitted_by: the `SubmitSpotJobOperator` upstream (or its task id) whose request the successor repeats.
-    :param on_revoked: `resubmit` needs `submitted_by`, `retries` of 1 or more and no `soft_fail`; `fail` fails without
-        retry. Default: `resubmit` if `submitted_by` is given, otherwise `fail`.
+    :param on_revoked: `resubmit` needs `submitted_by`, `retries` of 1 or more and none of Airflow's `soft_fail`,
+        `never_fail`, `silent_fail`; `fail` fails without retry. Default: `resubmit` if `submitted_by` is given,
+        otherwise `fail`.
     :param pai_dlc_conn_id: connection of type `pai_dlc`.
     :param region_id: overrides the connection's.
     :param workspace_id: overrides the connection's.
     :param deferrable: wait in the triggerer, without a worker; otherwise `mode` says how.
-    :param cancel_on_kill: stop the job when the sensor is ended in Airflow or its `timeout` passes; by default the
-        job is left alone, it belongs to the DAG run.
+    :param cancel_on_kill: stop the job when the sensor is ended in Airflow, or its `timeout` or `execution_timeout`
+        passes; by default the job is left alone, it belongs to the DAG run.
     :param timeout: seconds for the whole watch, over all tries and successors.
     :raises SpotCapacityRevoked: the job was revoked; with `resubmit` the next try submits its successor.
+    :raises SpotSubmissionRefused: `job_id` is not the id of one job, or a lost job is not of `submitted_by`. Never
+        retried.
+    :raises SpotTotalTimeout: `execution_timeout` passed (`deferrable`). The next try goes on watching.
+    :raises SpotOutcomeUnknown: DLC did not answer for too long. The next try goes on watching.
     :raises SpotWatchEnded: the job ended otherwise than by success. Never retried.
     :raises AirflowSensorTimeout: `timeout` passed. Never retried.
     """
@@ -92,6 +103,11 @@ class SpotJobSensor(BaseSensorOperator):
                 f"{self.task_id}: on_revoked='resubmit' needs retries of 1 or more: it is the retry that submits the "
                 "successor."
             )
+        if self.silent_fail and not self.deferrable:
+            raise ValueError(
+                f"{self.task_id}: on_revoked='resubmit' cannot go with silent_fail: it swallows the loss that is to be "
+                "retried."
+            )
         if self.soft_fail or self.never_fail:
             raise ValueError(
                 f"{self.task_id}: on_revoked='resubmit' cannot go with soft_fail or never_fail: they turn the loss "
@@ -103,13 +119,11 @@ class SpotJobSensor(BaseSensorOperator):
     def execute(self, context: Context) -> Any:
         """Submit the successor of a job that an earlier try saw lost; then watch."""
         flow = self._begin(context)
-        flow.begin()
-        if self.deferrable:
-            return flow.watch_deferred()
         try:
-            return super().execute(context)
-        except (AirflowSensorTimeout, AirflowSkipException):
-            flow.stop_if_asked()  # Airflow's own loop knows nothing of a job that should go with its timeout
+            flow.begin()
+            return flow.watch_deferred() if self.deferrable else super().execute(context)
+        except (AirflowSensorTimeout, AirflowSkipException, AirflowTaskTimeout) as end:
+            self._let_go(flow, end)  # Airflow knows nothing of a job that should go with its sensor
             raise
 
     def poke(self, context: Context) -> PokeReturnValue:
@@ -119,19 +133,37 @@ class SpotJobSensor(BaseSensorOperator):
 
     def execute_complete(self, context: Context, event: Mapping[str, Any]) -> str:
         """Act on the trigger's event."""
-        return self._begin(context).resume(event)
+        return self._begin(context, _job_told_of(event)).resume(event)
+
+    def resume_execution(self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context) -> Any:
+        """Let go of the job where Airflow ends the deferral itself (`timeout`), or the session after it."""
+        try:
+            return super().resume_execution(next_method, next_kwargs, context)
+        except (AirflowSensorTimeout, AirflowSkipException, AirflowTaskTimeout) as end:
+            self._let_go(self._begin(context), end)
+            raise
 
     def on_kill(self) -> None:
         """Stop the job if asked to (`cancel_on_kill`) and Airflow has given the sensor up."""
         if self._flow is not None:
             self._flow.kill.pull()
 
-    def _begin(self, context: Context) -> SensorFlow:
+    def _let_go(self, flow: SensorFlow, end: BaseException) -> None:
+        self.log.warning("%s: %s: %s", flow.watch.job_id, type(end).__name__, flow.let_go())
+
+    def _begin(self, context: Context, job_id: str | None = None) -> SensorFlow:
+        """Return the one flow of this session: connection, settings and stored watch are read once."""
         from airflow_provider_pai_spot.sensors.flow import SensorFlow
 
         if self._flow is None or self._flow.context is not context:
-            self._flow = SensorFlow(self, context)
+            self._flow = SensorFlow(self, context, job_id=job_id)
         return self._flow
+
+
+def _job_told_of(event: Any) -> str | None:
+    """Ids come from the event: what `job_id` renders to can have changed meanwhile."""
+    job_id = event.get("job_id") if isinstance(event, Mapping) else None
+    return job_id if isinstance(job_id, str) and job_id else None
 
 
 def _task_id(submitted_by: BaseOperator | str | None) -> str | None:

@@ -172,9 +172,10 @@ def test_each_mapped_sensor_replaces_its_own_job(emulator: DlcEmulator, run_dag:
         ({"on_revoked": "resubmit", "retries": 1}, "submitted_by"),
         ({"submitted_by": "submit", "retries": 0}, "retries"),
         ({"submitted_by": "submit", "retries": 1, "soft_fail": True}, "soft_fail"),
+        ({"submitted_by": "submit", "retries": 1, "silent_fail": True, "deferrable": False}, "silent_fail"),
         ({"on_revoked": "later"}, "on_revoked"),
     ],
-    ids=["no submit task", "no retries", "soft_fail", "unknown"],
+    ids=["no submit task", "no retries", "soft_fail", "silent_fail", "unknown"],
 )
 def test_what_cannot_work_is_refused_at_parse_time(arguments: dict[str, Any], word: str) -> None:
     with new_dag(), pytest.raises(ValueError, match=word):
