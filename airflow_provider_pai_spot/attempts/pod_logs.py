@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from airflow_provider_pai_spot.dlc.outcome import JobOutcome, Verdict
+from airflow_provider_pai_spot.dlc.pods import summary_has_failed
 from airflow_provider_pai_spot.dlc.progress import last_progress
 from airflow_provider_pai_spot.exceptions import PaiDlcError
 
@@ -52,15 +53,10 @@ def read_tails(hook: LogCalls, outcome: JobOutcome, lines: int) -> tuple[list[Po
 
 def failing_pods(outcome: JobOutcome) -> frozenset[str]:
     """Return the ids of the pods that did not end well."""
-    return frozenset(str(pod.get("pod_id")) for pod in outcome.pods if _failed(pod))
+    return frozenset(str(pod.get("pod_id")) for pod in outcome.pods if summary_has_failed(pod))
 
 
 def _telling_pods(outcome: JobOutcome) -> Iterable[str]:
-    pods = sorted(outcome.pods, key=lambda pod: not _failed(pod))
+    pods = sorted(outcome.pods, key=lambda pod: not summary_has_failed(pod))
     named = [str(pod["pod_id"]) for pod in pods if pod.get("pod_id") and pod.get("type") != "aimaster"]
     return dict.fromkeys(named[: _MAX_PODS if outcome.verdict is not Verdict.SUCCEEDED else 1])
-
-
-def _failed(pod: Mapping[str, Any]) -> bool:
-    exit_code = pod.get("exit_code")
-    return pod.get("status") == "Failed" or pod.get("sub_status") == "Evicted" or exit_code not in (None, 0)

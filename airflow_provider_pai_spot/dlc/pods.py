@@ -62,7 +62,7 @@ class Pod:
     @property
     def has_failed(self) -> bool:
         """Whether it ended badly, by its status, sub-status or exit code."""
-        return self.is_evicted or self.status == "Failed" or self.exit_code not in (None, 0)
+        return summary_has_failed(self.summary())
 
     @property
     def short_id(self) -> str:
@@ -78,6 +78,12 @@ class Pod:
             "sub_status": self.sub_status,
             "exit_code": self.exit_code,
         }
+
+
+def summary_has_failed(summary: Mapping[str, Any]) -> bool:
+    """Whether the pod of a `Pod.summary()` ended badly, by its status, sub-status or exit code."""
+    evicted_or_failed = summary.get("sub_status") == EVICTED or summary.get("status") == "Failed"
+    return evicted_or_failed or summary.get("exit_code") not in (None, 0)
 
 
 def read_pods(pods: object) -> tuple[list[Pod], list[Pod]]:
