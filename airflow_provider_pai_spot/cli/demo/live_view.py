@@ -91,7 +91,7 @@ def changes(snapshot: Snapshot) -> Iterator[str]:
         yield f"{prefix} bids {attempt.bid:g} of list price"
         if attempt.progress:
             yield f"{prefix} starts at step {attempt.progress[0].step}"
-        if attempt.last:
+        if attempt.last and attempt.last.checkpoint:
             yield f"{prefix} checkpoint at step {attempt.last.checkpoint} of {attempt.last.of}"
         yield f"{prefix} {attempt.end}"
 

@@ -41,7 +41,6 @@ def test_without_a_terminal_each_change_is_one_line() -> None:
         "    5 s  Airflow task: deferred, try 1",
         "    5 s  attempt 0: dlc1 bids 0.4 of list price",
         "    5 s  attempt 0: dlc1 starts at step 3",
-        "    5 s  attempt 0: dlc1 checkpoint at step 0 of 120",
         "    5 s  attempt 0: dlc1 Running",
         "    9 s  attempt 0: dlc1 Failed, evicted",
     ]
