@@ -24,9 +24,9 @@ LIMIT_KEYS: Final[dict[BidKind, str]] = {"discount": "SpotDiscountLimit", "price
 HIGHEST_DISCOUNT_BID: Final = Decimal("0.9")
 """The console offers 10 % to 90 % of list price, in steps of 10 %."""
 
-_STEP = Decimal("0.1")
-# Enough for any bid, few enough that the noise of binary floats (0.30000000000000004) is not taken for one.
-_DIGITS = Context(prec=12)
+_GRID = frozenset(Decimal(tenth) / 10 for tenth in range(1, 10))
+# What a binary float keeps of any decimal number: beyond it is noise (0.30000000000000004). A text has no noise.
+_FLOAT_DIGITS = Context(prec=15)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ def discount_bid(argument: str, value: object, bid_grid: BidGrid = "refuse") -> 
     :raises InvalidJobRequest: not a number, not between 0 and 1, or off a grid that is not to be left.
     """
     amount = _number(argument, value, "a fraction of list price, such as 0.4 for 40 %")
-    if not 0 < amount < 1:
+    if not 0 < float(amount) < 1:
         raise InvalidJobRequest(
             argument,
             value,
@@ -70,7 +70,7 @@ def discount_bid(argument: str, value: object, bid_grid: BidGrid = "refuse") -> 
             "write 0.4 to pay up to 40 % of list price.",
         )
     bid = Bid("discount", _plain(amount))
-    if amount % _STEP == 0 and amount <= HIGHEST_DISCOUNT_BID:
+    if amount in _GRID:
         return bid, None
     return bid, _off_grid(argument, value, bid_grid)
 
@@ -82,7 +82,7 @@ def price_bid(argument: str, value: object) -> Bid:
     :raises InvalidJobRequest: not a number above 0.
     """
     amount = _number(argument, value, "a price in CNY per minute, such as 0.011")
-    if amount <= 0 or not 0 < float(amount) < math.inf:
+    if not 0 < float(amount) < math.inf:
         raise InvalidJobRequest(argument, value, "a price limit is an amount above 0, in CNY per minute.")
     return Bid("price", _plain(amount))
 
@@ -94,7 +94,7 @@ def read_bid(spot_spec: Mapping[str, Any]) -> Bid | None:
             amount = _number(key, spot_spec.get(key), "")
         except InvalidJobRequest:
             continue
-        if amount > 0:
+        if 0 < float(amount) < math.inf:
             return Bid(kind, _plain(amount))
     return None
 
@@ -114,7 +114,8 @@ def _number(argument: str, value: object, allowed: str) -> Decimal:
     if isinstance(value, bool) or not isinstance(value, (int, float, str, Decimal)):
         raise InvalidJobRequest(argument, value, f"expected {allowed}.")
     try:
-        amount = _DIGITS.create_decimal(str(value).strip())
+        exact = Decimal(str(value).strip())
+        amount = exact if isinstance(value, str) else _FLOAT_DIGITS.create_decimal(exact)
     except (InvalidOperation, ValueError):
         amount = Decimal("NaN")
     if not amount.is_finite():

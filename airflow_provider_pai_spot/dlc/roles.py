@@ -104,8 +104,8 @@ def checked_roles(
 
 
 def inferred_resource_type(specs: list[dict[str, Any]]) -> ResourceType:
-    """Return `Lingjun` if an instance type starts with `ml.`, else `ECS`: assumed, no page says so."""
-    lingjun = any(str(spec.get("EcsSpec") or "").startswith(_LINGJUN_PREFIX) for spec in specs)
+    """Return `Lingjun` if an instance type starts with `ml.`, in any case, else `ECS`: assumed, no page says so."""
+    lingjun = any(str(spec.get("EcsSpec") or "").lower().startswith(_LINGJUN_PREFIX) for spec in specs)
     return "Lingjun" if lingjun else "ECS"
 
 

@@ -103,6 +103,10 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         {"spot_discount_limit": None, "spot_price_limit": 1, "ecs_spec": "ml.gu7xf.8xlarge-gu108", "user_vpc": VPC},
         r"spot_price_limit is '1 CNY per minute': Lingjun.*use spot_discount_limit",
     ),
+    "Lingjun in capitals without a network": (
+        {"ecs_spec": "ML.gu7xf.8xlarge-gu108"},
+        r"user_vpc is not given: Lingjun",
+    ),
     "Lingjun without a network": ({"ecs_spec": "ml.gu7xf.8xlarge-gu108"}, r"user_vpc is not given: Lingjun.*VpcId"),
     "Lingjun with half a network": (
         {"resource_type": "Lingjun", "user_vpc": {"VpcId": "vpc-1", "SwitchId": "vsw-1"}},

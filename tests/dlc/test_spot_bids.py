@@ -15,14 +15,27 @@ from airflow_provider_pai_spot.dlc.refusal import InvalidJobRequest
 
 @pytest.mark.parametrize(
     ("value", "expected"),
-    [(0.4, "0.4"), ("0.4", "0.4"), (" 0.40 ", "0.4"), (Decimal("0.9"), "0.9"), (0.1 * 3, "0.3"), (0.1, "0.1")],
+    [
+        (0.4, "0.4"),
+        ("0.4", "0.4"),
+        (" 0.40 ", "0.4"),
+        ("0.40000000000000000000", "0.4"),
+        (Decimal("0.9"), "0.9"),
+        (Decimal.from_float(0.4), "0.4"),
+        (0.1 * 3, "0.3"),
+        (sum([0.1] * 8), "0.8"),
+        (0.1, "0.1"),
+    ],
     ids=repr,
 )
 def test_a_discount_on_the_grid_is_a_bid(value: object, expected: str) -> None:
     assert discount_bid("spot_discount_limit", value) == (Bid("discount", expected), None)
 
 
-@pytest.mark.parametrize("value", [0.45, 0.05, 0.95, "0.999", 0.01], ids=repr)
+NEARLY_ON_THE_GRID: list[Any] = ["0.4000000000001", "0.39999999999999999", 0.4000000000001, Decimal("0.4000000000001")]
+
+
+@pytest.mark.parametrize("value", [0.45, 0.05, 0.95, "0.999", 0.01, *NEARLY_ON_THE_GRID], ids=repr)
 def test_a_discount_off_the_grid_is_refused_with_the_way_out(value: object) -> None:
     with pytest.raises(InvalidJobRequest, match=r"grid of 0\.1.*\[pai_spot\] bid_grid = warn"):
         discount_bid("spot_discount_limit", value)
@@ -35,7 +48,32 @@ def test_a_discount_off_the_grid_is_sent_with_a_warning_when_the_grid_only_warns
     assert repr(value) in str(warning)
 
 
-NO_DISCOUNT: list[Any] = [0, 1, 1.0, "1", 40, -0.1, "abc", "", True, False, float("nan"), float("inf"), "NaN", None, []]
+def test_a_bid_that_only_warns_is_sent_as_it_was_written() -> None:
+    bid, warning = discount_bid("spot_discount_limit", "0.4000000000001", "warn")
+    assert (bid.value, bool(warning)) == ("0.4000000000001", True)
+
+
+NO_DISCOUNT: list[Any] = [
+    "1e-400",
+    "1e-99999999",
+    "1e99999999",
+    "0." + "9" * 30,
+    0,
+    1,
+    1.0,
+    "1",
+    40,
+    -0.1,
+    "abc",
+    "",
+    True,
+    False,
+    float("nan"),
+    float("inf"),
+    "NaN",
+    None,
+    [],
+]
 
 
 @pytest.mark.parametrize("value", NO_DISCOUNT, ids=repr)
