@@ -18,6 +18,9 @@ CHECKPOINT_MOUNT: Final = "/mnt/pai_spot/checkpoints"
 MAX_REQUEST_BYTES: Final = 65_536
 """CreateJob's limit for the whole request, in bytes of compact JSON."""
 
+ATTEMPT_BYTES: Final = 2_048
+"""Kept free for the tags and variables of an attempt: ids of 250 letters, each up to three times, and hashes."""
+
 _DEFAULT_JOB_TYPE = "PyTorchJob"  # the one framework DLC offers spot capacity for on both kinds of resources
 _LINGJUN_VPC = ("VpcId", "SwitchId", "SecurityGroupId")
 _SPOT_FRAMEWORKS: dict[ResourceType, tuple[str, ...]] = {
@@ -113,20 +116,22 @@ def as_json(body: Mapping[str, Any]) -> dict[str, Any]:
     return plain
 
 
-def check_size(body: Mapping[str, Any]) -> None:
+def check_size(body: Mapping[str, Any], *, kept_free: int = 0) -> None:
     """
     Refuse a body that is larger than DLC takes.
 
+    :param kept_free: bytes that what is still to be added may take.
     :raises InvalidJobRequest: it is.
     """
     size = request_size(body)
-    if size <= MAX_REQUEST_BYTES:
+    if size <= MAX_REQUEST_BYTES - kept_free:
         return
+    kept = f", of which {kept_free} are kept for the tags and variables that each attempt adds" if kept_free else ""
     largest = max(body, key=lambda key: len(_compact(body[key])))
     raise InvalidJobRequest(
         "the request",
         Described(f"{size} bytes of JSON"),
-        f"DLC takes {MAX_REQUEST_BYTES} at most. The largest part is {largest}: move it into the image, a "
+        f"DLC takes {MAX_REQUEST_BYTES} at most{kept}. The largest part is {largest}: move it into the image, a "
         "code source or a mounted file.",
     )
 

@@ -16,6 +16,7 @@ from typing import Any, cast
 from airflow_provider_pai_spot.dlc.arguments import coerced
 from airflow_provider_pai_spot.dlc.bids import Bid, BidGrid
 from airflow_provider_pai_spot.dlc.body import (
+    ATTEMPT_BYTES,
     CHECKPOINT_MOUNT,
     MAX_REQUEST_BYTES,
     as_json,
@@ -120,7 +121,7 @@ def build_job_request(arguments: Mapping[str, Any], *, bid_grid: BidGrid = "refu
     if "checkpoint_uri" in given:
         mount_checkpoints(body, given["checkpoint_uri"])
     body = as_json(body)
-    check_size(body)
+    check_size(body, kept_free=ATTEMPT_BYTES)
     return JobRequest(
         body=body,
         resource_type=roles.resource_type,

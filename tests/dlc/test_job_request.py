@@ -11,6 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from airflow_provider_pai_spot.attempts.identity import Owner, TaskIdentity, attempt_tags
+from airflow_provider_pai_spot.dlc.body import ATTEMPT_BYTES, request_size
 from airflow_provider_pai_spot.dlc.job_request import (
     CHECKPOINT_MOUNT,
     MAX_REQUEST_BYTES,
@@ -353,10 +355,30 @@ def test_a_bid_that_lingjun_does_not_take_is_not_put_into_an_attempt() -> None:
         request.with_attempt({}, {}, Bid("price", "1"))
 
 
+def command_that_makes(size: int) -> dict[str, Any]:
+    """Arguments whose body has exactly this many bytes."""
+    empty = request_size(build_job_request({**FLAT, "user_command": ""}).body)
+    return {**FLAT, "user_command": "x" * (size - empty)}
+
+
+def test_a_request_that_is_accepted_has_room_for_what_an_attempt_adds() -> None:
+    largest = build_job_request(command_that_makes(MAX_REQUEST_BYTES - ATTEMPT_BYTES))
+    identity = TaskIdentity(namespace="n" * 250, dag_id="d" * 250, run_id="r" * 250, task_id="t" * 250, map_index=10**6)
+    tags = attempt_tags(
+        attempt=100, generation=100, request_hash=largest.request_hash, owner=Owner.TASK, ledger="f" * 32
+    )
+    envs = {"PAI_SPOT_ATTEMPT": "100", "PAI_SPOT_RESUME": "1"}
+    folder = f"{CHECKPOINT_MOUNT}/{identity.checkpoint_subfolder}/g100"
+    body = largest.with_attempt(identity.tags | tags, identity.envs | envs | {"PAI_SPOT_CHECKPOINT_DIR": folder})
+    assert request_size(body) <= MAX_REQUEST_BYTES
+    with pytest.raises(InvalidJobRequest, match=r"65536 at most, of which 2048 are kept for the tags and variables"):
+        build_job_request(command_that_makes(MAX_REQUEST_BYTES - ATTEMPT_BYTES + 1))
+
+
 def test_the_size_limit_counts_bytes_of_the_whole_request() -> None:
-    fitting = build_job_request({**FLAT, "user_command": "漢" * (MAX_REQUEST_BYTES // 3 - 200)})
-    with pytest.raises(InvalidJobRequest, match=r"bytes of JSON: DLC takes 65536 at most.*UserCommand"):
-        fitting.with_attempt({}, {"A": "x" * 1_000})
+    fitting = build_job_request({**FLAT, "user_command": "漢" * ((MAX_REQUEST_BYTES - ATTEMPT_BYTES) // 3 - 200)})
+    with pytest.raises(InvalidJobRequest, match=r"bytes of JSON: DLC takes 65536 at most\. .*UserCommand"):
+        fitting.with_attempt({}, {"A": "x" * 4_000})
     with pytest.raises(InvalidJobRequest, match="The largest part is Envs"):
         build_job_request({**FLAT, "envs": {"A": "x" * MAX_REQUEST_BYTES}})
 

@@ -21,7 +21,7 @@ from airflow_provider_pai_spot.dlc.refusal import InvalidJobRequest
         (" 0.40 ", "0.4"),
         ("0.40000000000000000000", "0.4"),
         (Decimal("0.9"), "0.9"),
-        (Decimal.from_float(0.4), "0.4"),
+        (Decimal("0.40000000000000002220"), "0.4"),
         (0.1 * 3, "0.3"),
         (sum([0.1] * 8), "0.8"),
         (0.1, "0.1"),
