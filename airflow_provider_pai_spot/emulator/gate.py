@@ -10,6 +10,8 @@ from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from datetime import UTC, datetime
 from typing import Any
 
+from starlette.datastructures import Headers
+
 from airflow_provider_pai_spot.emulator.errors import DlcError, invalid_parameter
 from airflow_provider_pai_spot.emulator.faults import Fault, FaultKind
 from airflow_provider_pai_spot.emulator.operations import operation_of
@@ -50,7 +52,7 @@ class Gate:
         if scope["type"] != "http" or not scope["path"].startswith(API):
             await self._app(scope, receive, send)
             return
-        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
+        headers = Headers(raw=scope["headers"])  # keeps repeated names, which a signature must not hide
         operation = headers.get("x-acs-action") or operation_of(scope["method"], scope["path"])
         self._service.simulation.journal.requests[operation] += 1
         faults = self._service.faults.take_between(operation)
