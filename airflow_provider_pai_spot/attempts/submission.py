@@ -152,12 +152,15 @@ class Submitter:
         body: Mapping[str, Any],
         attempt: int,
         *,
+        renew_intent: Callable[[], None] = lambda: None,
         look_for_twins: bool = False,
         give_up_at: datetime | None = None,
     ) -> str:
         """
         Submit one attempt and return its job id.
 
+        :param renew_intent: stores the intent anew before each request; a worker process that Airflow has given up, and
+            replaced by another try, cannot store any more and must not send either.
         :param look_for_twins: whether the same attempt may have been submitted before; of two, one is stopped.
         :param give_up_at: nothing is sent again after this.
         :raises SpotSubmissionRefused: DLC will not take this request, now or later.
@@ -166,6 +169,7 @@ class Submitter:
         """
         for tries_left in range(_CREATE_TRIES - 1, -1, -1):
             self.before_create()
+            renew_intent()
             try:
                 job_id = self.hook.create_job(body)
                 return self._without_twins(job_id, attempt) if look_for_twins else job_id

@@ -208,10 +208,13 @@ class TaskJobs:
         self._refuse_if_late()
         attempt = self._next_attempt(bid, new_folder)
         body = self._body(attempt, bid)
-        self.ledger.put(attempt)
         try:
             job_id = self.submitter.create(
-                body, attempt.number, look_for_twins=self._interrupted, give_up_at=self.wanted.total_deadline
+                body,
+                attempt.number,
+                renew_intent=lambda: self._store_intent(attempt),
+                look_for_twins=self._interrupted,
+                give_up_at=self.wanted.total_deadline,
             )
         except (PaiDlcError, SpotSubmissionRefused) as error:
             if not getattr(error, "ambiguous", False):
@@ -223,6 +226,10 @@ class TaskJobs:
         self.after_create(job_id)
         self._verify_spot_terms(attempt, body, job_id)
         return Waiting(job_id)
+
+    def _store_intent(self, attempt: Attempt) -> None:
+        """Before CreateJob: should this process die, the next try looks for the job first."""
+        self.ledger.put(replace(attempt, submitting_at=self.clock.now().isoformat()))
 
     def _refuse_if_late(self) -> None:
         deadline = self.wanted.total_deadline
@@ -238,7 +245,6 @@ class TaskJobs:
             request_hash=request.request_hash,
             key_hashes=request.key_hashes,
             try_number=self.moment.try_number,
-            submitting_at=self.clock.now().isoformat(),
             bid=str(bid or request.bid),
             checkpoint_folder=(newest.checkpoint_folder if newest else 1) + new_folder,
             namespace=self.identity.namespace,

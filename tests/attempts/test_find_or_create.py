@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -342,9 +342,7 @@ def test_under_a_name_that_everybody_has_no_job_of_another_installation_is_touch
     assert len(production.live()) == 2
 
 
-def test_a_success_after_a_clear_is_told_again_to_the_retry_of_that_clear(
-    emulator: DlcEmulator, kept_log: Any
-) -> None:
+def test_a_success_after_a_clear_is_told_again_to_the_retry_of_that_clear(emulator: DlcEmulator, kept_log: Any) -> None:
     emulator.control.plan(JobPlan(run_seconds=600))
     task = Task(emulator, kept_log, run_id="cleared-then-green")
     task.begin(generation=2).begin()
@@ -378,9 +376,7 @@ def test_a_wait_that_dlc_asks_for_is_obeyed_within_reason(emulator: DlcEmulator,
     assert task.clock.now() - began < timedelta(minutes=3)
 
 
-def test_a_minute_of_trouble_before_anything_was_submitted_costs_no_try(
-    emulator: DlcEmulator, kept_log: Any
-) -> None:
+def test_a_minute_of_trouble_before_anything_was_submitted_costs_no_try(emulator: DlcEmulator, kept_log: Any) -> None:
     emulator.control.fault("ListJobs", "server_error", times=25)
     task = Task(emulator, kept_log, run_id="troubled")
     assert isinstance(task.begin(2).begin(), Waiting)
@@ -394,3 +390,32 @@ def test_a_job_that_was_deleted_while_its_stop_was_awaited_is_over(emulator: Dlc
     emulator.control.fault("GetJob", "server_error", times=None, status=404, code="NotFound")
     outcome = jobs.stop(jobs.ledger.attempts[-1], first.job_id, StopReason.REPLACED)
     assert outcome.rule == "job_gone"
+
+
+class DeadSupervisor(MemoryStore):
+    """Airflow's store, as a task process sees it whose supervisor was killed after the first request."""
+
+    def __init__(self, is_dead: Callable[[], bool]) -> None:
+        super().__init__()
+        self._is_dead = is_dead
+
+    def set(self, key: str, value: Any) -> None:
+        if self._is_dead():
+            raise EOFError("Request socket closed")
+        super().set(key, value)
+
+
+def test_a_worker_that_airflow_has_given_up_sends_nothing_more(emulator: DlcEmulator, kept_log: Any) -> None:
+    """Another try may be under way: who can store no intent must not submit."""
+
+    def sent() -> int:
+        return int(emulator.control.requests().get("CreateJob", 0))
+
+    emulator.control.fault("CreateJob", "drop", times=3)
+    task = Task(emulator, kept_log, run_id="given-up")
+    before = sent()
+    task.store = DeadSupervisor(lambda: sent() > before)
+    with pytest.raises(EOFError):
+        task.begin().begin()
+    assert sent() == before + 1
+    assert task.jobs() == []
