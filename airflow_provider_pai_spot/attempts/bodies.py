@@ -16,6 +16,9 @@ from airflow_provider_pai_spot.attempts.ledger import Attempt
 from airflow_provider_pai_spot.dlc.bids import Bid
 from airflow_provider_pai_spot.dlc.job_request import JobRequest
 
+LEDGER_TO_COME = "made-at-submission"
+"""Stands for the ledger's id in a body that is only shown."""
+
 
 def attempt_body(
     request: JobRequest,
@@ -73,4 +76,5 @@ def first_attempt(request: JobRequest, identity: TaskIdentity, *, generation: in
         key_hashes=request.key_hashes,
         bid=str(request.bid),
         namespace=identity.namespace,
+        ledger=LEDGER_TO_COME,
     )

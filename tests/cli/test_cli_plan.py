@@ -65,10 +65,13 @@ def _submit_first_attempt(dag_path: Path) -> str:
     hook, log = PaiDlcHook(), logging.getLogger("test")
     identity = identity_from(context, hook)
     moment = TryMoment(try_number=1, max_tries=operator.retries, started_at=SYSTEM_CLOCK.now(), run_started_at=date)
+    ledger = AttemptLedger(MemoryStore())
     jobs = TaskJobs(
         hook=hook,
-        submitter=Submitter(hook=hook, identity=identity, since=date, patience=0, clock=SYSTEM_CLOCK, log=log),
-        ledger=AttemptLedger(MemoryStore()),
+        submitter=Submitter(
+            hook=hook, identity=identity, ledger=ledger, since=date, patience=0, clock=SYSTEM_CLOCK, log=log
+        ),
+        ledger=ledger,
         wanted=operator.wanted(identity, hook, moment),
         moment=moment,
         report=Report(push=lambda *_: None, log=log, console_url=str, console_key="link"),
@@ -92,7 +95,8 @@ SubmitSpotJobOperator(
     created = cloud.control.job(_submit_first_attempt(tmp_path / "dag_under_plan.py"))
     for key in ("DisplayName", "WorkspaceId", "JobType", "UserCommand", "JobSpecs", "Envs", "JobMaxRunningTimeMinutes"):
         assert planned[key] == created[key], key
-    assert planned["Settings"]["Tags"] == created["Settings"]["Tags"]
+    tags = dict(created["Settings"]["Tags"])
+    assert planned["Settings"]["Tags"] == tags | {"airflow-ledger": "made-at-submission"}
     assert planned["Envs"]["PAI_SPOT_CHECKPOINT_DIR"].startswith("/mnt/pai_spot/checkpoints/dag_under_plan/train/")
     assert "--day 2026-05-04" in planned["UserCommand"]
 

@@ -91,7 +91,11 @@ def test_the_grid_can_be_left_at_parse_time_too() -> None:
     check_static_arguments({**FLAT, "spot_discount_limit": 0.45}, bid_grid="warn")
 
 
-@pytest.mark.parametrize("value", [LATER, "{% if x %}", "${#array[@]}", ["a", {"b": LATER}], Reference()], ids=repr)
+@pytest.mark.parametrize(
+    "value",
+    [LATER, "{% if x %}", "${#array[@]}", ["a", {"b": LATER}], Reference()],
+    ids=lambda value: type(value).__name__,
+)
 def test_jinja_and_references_are_found_at_any_depth(value: object) -> None:
     assert contains_template(value)
 

@@ -20,6 +20,7 @@ from airflow_provider_pai_spot.attempts.identity import (
 from airflow_provider_pai_spot.attempts.tagged import whole_jobs
 from airflow_provider_pai_spot.dlc.bids import read_bid
 from airflow_provider_pai_spot.dlc.job import Job
+from airflow_provider_pai_spot.dlc.wire import integer_of
 from airflow_provider_pai_spot.hooks.pai_dlc import PaiDlcHook
 
 
@@ -49,8 +50,8 @@ class JobLine:
             "dag_id": self.dag_id or None,
             "run_id": self.run_id or None,
             "task_id": self.task_id or None,
-            "map_index": _number(self.map_index),
-            "attempt": _number(self.attempt),
+            "map_index": integer_of(self.map_index),
+            "attempt": integer_of(self.attempt),
             "bids": list(self.bids),
             "owner": self.owner or None,
             "namespace_tag": self.namespace,
@@ -104,7 +105,3 @@ def job_line(job: Job, now: datetime) -> JobLine:
 def _is_ours(job: Job, namespace_tag: str | None) -> bool:
     tags = job.tags
     return TAG_TASK_INSTANCE in tags and (namespace_tag is None or tags.get(TAG_NAMESPACE) == namespace_tag)
-
-
-def _number(text: str) -> int | None:
-    return int(text) if text.lstrip("-").isdigit() else None
