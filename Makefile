@@ -11,7 +11,7 @@ CHAOS_STAMP := $(VENV)/.installed-for-chaos
 # The vendor SDK ignores NO_PROXY, so whatever speaks to the emulator runs without proxies.
 NO_PROXIES := env -u HTTP_PROXY -u HTTPS_PROXY -u ALL_PROXY -u http_proxy -u https_proxy -u all_proxy
 
-.PHONY: demo test chaos lint types format clean
+.PHONY: demo test chaos lint types format clean bench
 
 ## A real Airflow trains on an emulated cloud and survives losing its machine. DEMO_ARGS="--exit --json out.json"
 demo: $(DEMO_STAMP)
@@ -24,6 +24,10 @@ test: $(DEV_STAMP)
 ## Kills and breaks everything under a production-like Airflow. Needs PostgreSQL and Redis. CHAOS_ARGS="--seeds 1,2,3"
 chaos: $(CHAOS_STAMP)
 	@$(NO_PROXIES) $(BIN)/python tests/chaos $(CHAOS_ARGS)
+
+## What it costs, as JSON lines; outside CI, since machines are noisy.
+bench: $(DEV_STAMP)
+	@AIRFLOW_HOME=$$(mktemp -d) $(BIN)/python tests/benchmarks/import_cost.py
 
 lint: $(DEV_STAMP)
 	$(BIN)/ruff check

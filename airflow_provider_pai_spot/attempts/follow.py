@@ -27,7 +27,7 @@ JOB_GONE = "job_gone"
 
 _STOP_PATIENCE = 60.0
 """Seconds to wait for a stopped job to be over before its limit is reported (design: no event leaves a live job)."""
-_GONE_PATIENCE = 60.0
+GONE_PATIENCE = 60.0
 """Seconds a 404 must last before it is believed: a new job may not be visible everywhere at once (assumed)."""
 _STOP_POLL = 2.0
 _PODS_ASKED = 2
@@ -251,20 +251,10 @@ class _Follower:
             self._failing = True
         if getattr(error, "status_code", None) == 404:  # noqa: PLR2004 - HTTP's own number
             self._gone_since = self._gone_since or now
-            if (now - self._gone_since).total_seconds() >= _GONE_PATIENCE:
-                self.given_up = self._without_job(JOB_GONE, f"DLC does not know the job: {error}")
+            if (now - self._gone_since).total_seconds() >= GONE_PATIENCE:
+                self.given_up = gone(self.job_id, self._status, error)
         elif (now - self._last_good).total_seconds() >= self.limits.poll_error_tolerance:
-            self.given_up = self._without_job(NOT_OBSERVED, f"no good answer from DLC: {error}")
-
-    def _without_job(self, rule: str, evidence: str) -> JobOutcome:
-        return JobOutcome(
-            job_id=self.job_id,
-            verdict=Verdict.UNKNOWN,
-            status=self._status,
-            rule=rule,
-            confidence="observed",
-            evidence=(evidence[:500],),
-        )
+            self.given_up = not_observed(self.job_id, self._status, error)
 
     def _note(self, job: Job) -> None:
         """Log a change of status, once."""
@@ -283,6 +273,27 @@ class _Follower:
                 self.job_id,
                 job.status,
             )
+
+
+def gone(job_id: str, last_status: str, error: Exception) -> JobOutcome:
+    """Return the outcome of a job that DLC does not know any more."""
+    return _unseen(job_id, last_status, JOB_GONE, f"DLC does not know the job: {error}")
+
+
+def not_observed(job_id: str, last_status: str, error: Exception) -> JobOutcome:
+    """Return the outcome of a job that DLC did not tell about for too long; it may well be alive."""
+    return _unseen(job_id, last_status, NOT_OBSERVED, f"no good answer from DLC: {error}")
+
+
+def _unseen(job_id: str, last_status: str, rule: str, evidence: str) -> JobOutcome:
+    return JobOutcome(
+        job_id=job_id,
+        verdict=Verdict.UNKNOWN,
+        status=last_status,
+        rule=rule,
+        confidence="observed",
+        evidence=(evidence[:500],),
+    )
 
 
 def breached_before_stop(job: Job, limits: WaitLimits) -> StopReason | None:

@@ -67,7 +67,7 @@ class NewestFinder:
         if not jobs:
             return None
         # The generation on its tags is the sensor's, which says nothing about this task.
-        successor = replace(self._attempt_of(jobs[-1]), consumed=True, verdict=HANDED_OVER, generation=_NOBODY_S)
+        successor = replace(self.attempt_of(jobs[-1]), consumed=True, verdict=HANDED_OVER, generation=_NOBODY_S)
         return self.ledger.put(successor), jobs[-1]
 
     def _read(self, attempt: Attempt, job_id: str) -> Job | None:
@@ -112,7 +112,7 @@ class NewestFinder:
         job = found.of_this_run[-1]
         self.log.warning("the state store knows no job, but DLC does: %s", job.job_id)
         self.ledger.adopt(job.tags.get(TAG_LEDGER, ""))
-        return self.ledger.put(self._attempt_of(job)), job
+        return self.ledger.put(self.attempt_of(job)), job
 
     def _look(self, *, patiently: bool) -> FoundJobs:
         clock = self.submitter.clock
@@ -124,7 +124,8 @@ class NewestFinder:
     def _answered(self, call: Callable[[], Answer]) -> Answer:
         return answered(call, clock=self.submitter.clock, log=self.log)
 
-    def _attempt_of(self, job: Job) -> Attempt:
+    def attempt_of(self, job: Job) -> Attempt:
+        """Read from a job's tags and Envs what the ledger would know of it."""
         tags = job.tags
         return Attempt(
             number=_number(job),

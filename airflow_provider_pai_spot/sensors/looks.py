@@ -7,14 +7,12 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from airflow_provider_pai_spot.attempts.follow import JOB_GONE, NOT_OBSERVED
+from airflow_provider_pai_spot.attempts.follow import GONE_PATIENCE, gone, not_observed
 from airflow_provider_pai_spot.attempts.ledger import StateStore
-from airflow_provider_pai_spot.dlc.outcome import JobOutcome, Verdict
+from airflow_provider_pai_spot.dlc.outcome import JobOutcome
 from airflow_provider_pai_spot.exceptions import PaiDlcError, PaiDlcNotFound
 
 LOOKS_KEY = "pai_spot_looks"
-GONE_PATIENCE = 60.0
-"""Seconds a 404 must last before it is believed: a new job may not be visible everywhere at once (assumed)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,9 +80,9 @@ class Looks:
     def _verdict(self, seen: _Seen, error: PaiDlcError, now: datetime) -> JobOutcome | None:
         if isinstance(error, PaiDlcNotFound):
             if _seconds(seen.gone_since, now) >= GONE_PATIENCE:
-                return _without_job(seen, JOB_GONE, f"DLC does not know the job: {error}")
+                return gone(seen.job_id, seen.status, error)
         elif _seconds(seen.missed_since, now) >= self._tolerance:
-            return _without_job(seen, NOT_OBSERVED, f"no good answer from DLC: {error}")
+            return not_observed(seen.job_id, seen.status, error)
         return None
 
     def _recall(self) -> _Seen:
@@ -101,17 +99,6 @@ class Looks:
     def _remember(self, before: _Seen, after: _Seen) -> None:
         if after != before:
             self._store.set(LOOKS_KEY, asdict(after))
-
-
-def _without_job(seen: _Seen, rule: str, evidence: str) -> JobOutcome:
-    return JobOutcome(
-        job_id=seen.job_id,
-        verdict=Verdict.UNKNOWN,
-        status=seen.status,
-        rule=rule,
-        confidence="observed",
-        evidence=(evidence,),
-    )
 
 
 def _seconds(since: str, now: datetime) -> float:

@@ -16,7 +16,6 @@ from airflow_provider_pai_spot.attempts.identity import (
     TaskIdentity,
     tag_number,
 )
-from airflow_provider_pai_spot.attempts.ledger import Attempt
 from airflow_provider_pai_spot.attempts.moment import TryMoment
 from airflow_provider_pai_spot.attempts.report import XCOM_JOB_ID, Report
 from airflow_provider_pai_spot.attempts.task_jobs import TaskJobs, Wanted
@@ -81,7 +80,7 @@ def submit_successor(jobs: TaskJobs, lost_job_id: str, losses: int) -> str:
     number = _number(lost)
     jobs.ledger.adopt(lost.tags.get(TAG_LEDGER, ""))  # what we submit is the submit task's, and found as such
     if not any(one.number == number for one in jobs.ledger.attempts):
-        jobs.ledger.put(replace(_attempt_of(jobs, lost), consumed=True, verdict=Verdict.REVOKED.value))
+        jobs.ledger.put(replace(jobs.finder.attempt_of(lost), consumed=True, verdict=Verdict.REVOKED.value))
     known = _known_successor(jobs, number)
     if known is not None:
         jobs.log.info("%s has its successor already: %s", lost_job_id, known.job_id)
@@ -131,7 +130,7 @@ def _known_successor(jobs: TaskJobs, lost: int) -> Job | None:
         return None
     number = _number(later[-1])
     job = _answered(jobs, lambda: jobs.submitter.find_attempt(number, patiently=False)) or later[-1]
-    jobs.ledger.put(_attempt_of(jobs, job))
+    jobs.ledger.put(jobs.finder.attempt_of(job))
     return job
 
 
@@ -150,10 +149,6 @@ def _only_one(jobs: TaskJobs, job_id: str) -> str:
     jobs.ledger.change(own.number, job_id=kept.job_id)
     jobs.report.job(kept.job_id)
     return kept.job_id
-
-
-def _attempt_of(jobs: TaskJobs, job: Job) -> Attempt:
-    return jobs.finder._attempt_of(job)  # noqa: SLF001 - the one place that reads an attempt from a job's tags and Envs
 
 
 def _number(job: Job) -> int:

@@ -298,7 +298,7 @@ def test_a_cleared_submit_task_finds_the_successors_that_its_sensor_submitted(
     by_sensor.run_started_at = task.run_started_at
     sensor_jobs = by_sensor.begin(2)
     sensor_jobs.ledger.adopt(jobs.ledger.ledger_id)
-    sensor_jobs.ledger.put(sensor_jobs.finder._attempt_of(Job(sensor_jobs.hook.get_job(first.job_id))))
+    sensor_jobs.ledger.put(sensor_jobs.finder.attempt_of(Job(sensor_jobs.hook.get_job(first.job_id))))
     successor = sensor_jobs.submit()
     assert task.begin(2, generation=4).begin() == successor
     assert [job["JobId"] for job in task.live()] == [successor.job_id]
