@@ -19,7 +19,7 @@ demo: $(DEMO_STAMP)
 
 ## All tests. TEST_ARGS='-m "not end_to_end"' leaves out those that start an Airflow.
 test: $(DEV_STAMP)
-	$(NO_PROXIES) $(BIN)/python -m pytest --numprocesses $(TEST_JOBS) --dist loadgroup $(TEST_ARGS)
+	$(NO_PROXIES) $(BIN)/python -m pytest --numprocesses $(TEST_JOBS) --no-loadscope-reorder $(TEST_ARGS)
 
 ## Kills and breaks everything under a production-like Airflow. Needs PostgreSQL and Redis. CHAOS_ARGS="--seeds 1,2,3"
 chaos: $(CHAOS_STAMP)

@@ -7,6 +7,7 @@ import os
 import shutil
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -35,14 +36,22 @@ settings.register_profile("repeatable", deadline=None, derandomize=True)
 settings.load_profile("repeatable")
 
 
-@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """
-    Let tests of one file, and all that share the one real Airflow, run in one process of pytest-xdist.
+    """Begin with what takes longest, so that the other process of pytest-xdist works through the rest meanwhile."""
+    items.sort(key=lambda item: not _shares_airflow(item.nodeid))
 
-    The longest of these groups comes first, so that the other process works through the rest meanwhile.
-    """
-    for item in items:
-        end_to_end = item.get_closest_marker("end_to_end") is not None
-        item.add_marker(pytest.mark.xdist_group("airflow" if end_to_end else str(item.path)))
-    items.sort(key=lambda item: item.get_closest_marker("end_to_end") is None)
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Run tests of one file, and all that share the one real Airflow, in the same process."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByFile(LoadScopeScheduling):  # type: ignore[misc]
+        def _split_scope(self, nodeid: str) -> str:
+            return "airflow" if _shares_airflow(nodeid) else nodeid.split("::", 1)[0]
+
+    return ByFile(config, log)
+
+
+def _shares_airflow(nodeid: str) -> bool:
+    return nodeid.startswith("tests/end_to_end/")
