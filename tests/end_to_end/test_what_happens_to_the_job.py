@@ -71,6 +71,7 @@ class Cell:
         self.run_id = f"{phase}-{event}".replace(" ", "_").replace("=", "_")
         cloud.control.plan(plan, match={"display_name": self.run_id}, times=None)
         self.client.trigger(self.dag_id, run_id=self.run_id)
+        time.sleep(0.5)  # an API server on SQLite takes a burst badly
 
     def jobs(self) -> list[dict[str, Any]]:
         return [job for job in self.cloud.control.jobs() if job["DisplayName"] == self.run_id]

@@ -12,7 +12,7 @@ import httpx
 
 _TIMEOUT_SECONDS = 90.0
 _REPEATABLE = ("GET", "PATCH")
-_REPEATS = 5
+_REPEATS = 10
 _PAUSE_SECONDS = 1.0
 _WARM_UP_SECONDS = 120.0
 _POLL_SECONDS = 0.5
@@ -78,20 +78,8 @@ class AirflowClient:
         self._call("PATCH", f"/dags/{dag_id}", json={"is_paused": False})
         wanted = run_id or f"manual__{uuid.uuid4().hex[:12]}"
         body: dict[str, Any] = {"logical_date": None, "conf": dict(conf or {}), "dag_run_id": wanted}
-        try:
-            self._call("POST", f"/dags/{dag_id}/dagRuns", json=body)
-        except httpx.HTTPStatusError as error:
-            if not error.response.is_server_error:
-                raise
-            time.sleep(_PAUSE_SECONDS)
-            self._trigger_again(dag_id, body)
+        self._call("POST", f"/dags/{dag_id}/dagRuns", repeatable=True, json=body)
         return wanted
-
-    def _trigger_again(self, dag_id: str, body: Mapping[str, Any]) -> None:
-        """The named run can exist although the answer was 500; then Airflow says 409."""
-        answer = self._http.post(f"/api/v2/dags/{dag_id}/dagRuns", json=body)
-        if answer.status_code != httpx.codes.CONFLICT:
-            answer.raise_for_status()
 
     def run_state(self, dag_id: str, run_id: str) -> str:
         """Return the state of a run: queued, running, success or failed."""
@@ -191,9 +179,13 @@ class AirflowClient:
     def _call(self, method: str, path: str, *, repeatable: bool = False, **options: Any) -> dict[str, Any]:
         """Ask, and ask again what may be asked twice: an Airflow on a locked SQLite file answers 500."""
         tries_left = _REPEATS if repeatable or method in _REPEATABLE else 0
-        while (answer := self._http.request(method, f"/api/v2{path}", **options)).is_server_error and tries_left:
+        first = answer = self._http.request(method, f"/api/v2{path}", **options)
+        while answer.is_server_error and tries_left:
             tries_left -= 1
             time.sleep(_PAUSE_SECONDS)
+            answer = self._http.request(method, f"/api/v2{path}", **options)
+        if first.is_server_error and answer.status_code == httpx.codes.CONFLICT:
+            return {}  # what the first request asked for was done although its answer was 500
         answer.raise_for_status()
         return dict(answer.json()) if answer.content else {}
 
