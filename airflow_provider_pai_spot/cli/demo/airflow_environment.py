@@ -9,6 +9,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+_CONNECTION = "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"
+_LOCK_PATIENCE_SECONDS = 60
 _FOREIGN_PREFIXES = ("AIRFLOW_", "_AIRFLOW", "ALIBABA_CLOUD_")
 _PROXIES = ("http_proxy", "https_proxy", "all_proxy", "ftp_proxy", "no_proxy")
 
@@ -51,6 +53,14 @@ def airflow_environment(
     }
 
 
+def patient_with_sqlite(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment of a component that waits for an API server's lock: a scheduler that cannot, ends."""
+    connection = environment[_CONNECTION]
+    if "?" in connection or not connection.startswith("sqlite:"):
+        return dict(environment)
+    return {**environment, _CONNECTION: f"{connection}?timeout={_LOCK_PATIENCE_SECONDS}"}
+
+
 def _is_foreign(name: str) -> bool:
     return name.lower() in _PROXIES or name.startswith(_FOREIGN_PREFIXES)
 
@@ -62,8 +72,8 @@ def _storage(home: Path, dags_folder: Path) -> dict[str, str]:
         "CORE__LOAD_EXAMPLES": "False",
         "CORE__EXECUTOR": "LocalExecutor",
         "CORE__FERNET_KEY": base64.urlsafe_b64encode(secrets.token_bytes(32)).decode(),
-        # SQLite's default of 5 s to wait for a lock stays: Airflow 3.3's API server writes its audit log on the event
-        # loop, where it can wait for a lock that only the loop can have released; longer patience is a longer stop.
+        # SQLite's default of 5 s to wait for a lock stays for the API server: Airflow 3.3 writes its audit log on the
+        # event loop, where it can wait for a lock that only the loop can have released; the wait must end.
         "DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{home / 'airflow.db'}",
         "LOGGING__BASE_LOG_FOLDER": str(home / "logs"),
         "LOGGING__COLORED_CONSOLE_LOG": "False",

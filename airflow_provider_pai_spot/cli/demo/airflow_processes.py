@@ -13,7 +13,7 @@ from typing import Any, Self
 import httpx
 
 from airflow_provider_pai_spot.cli.demo.airflow_client import AirflowClient
-from airflow_provider_pai_spot.cli.demo.airflow_environment import airflow_environment
+from airflow_provider_pai_spot.cli.demo.airflow_environment import airflow_environment, patient_with_sqlite
 from airflow_provider_pai_spot.cli.demo.sessions import Processes, ProcessSession
 
 _MIGRATION = ["db", "migrate"]
@@ -140,7 +140,7 @@ class LocalAirflow:
         return self._processes.start(
             name,
             [sys.executable, "-m", "airflow", *arguments],
-            env=self.environment,
+            env=self.environment if name == "api-server" else patient_with_sqlite(self.environment),
             log_path=self.home / f"{name}.log",
             cwd=self.home,
         )
