@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from airflow_provider_pai_spot.attempts.follow import Command, Following, Look, ReadEvents, ReadPodEvents, Stop, Wait
+from airflow_provider_pai_spot.attempts.commands import Command, Following, Look, ReadEvents, ReadPodEvents, Stop, Wait
 from airflow_provider_pai_spot.clock import Clock
 from airflow_provider_pai_spot.dlc.outcome import JobOutcome
 from airflow_provider_pai_spot.exceptions import PaiDlcError

@@ -8,22 +8,32 @@ blocking calls and the triggerer with its event loop, and both behave the same. 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Protocol
 
+from airflow_provider_pai_spot.attempts.commands import (
+    Command,
+    Following,
+    Look,
+    ReadEvents,
+    ReadPodEvents,
+    Stop,
+    Wait,
+)
+from airflow_provider_pai_spot.attempts.limits import (
+    WaitLimits,
+    breached,
+    breached_before_stop,
+    seconds_to_next_limit,
+)
+from airflow_provider_pai_spot.attempts.unseen import gone, not_observed
 from airflow_provider_pai_spot.dlc.duration import duration
 from airflow_provider_pai_spot.dlc.job import Job
 from airflow_provider_pai_spot.dlc.outcome import JobOutcome, StopReason, Verdict
-from airflow_provider_pai_spot.dlc.status import JobStatus, Phase, is_decided, phase_of
+from airflow_provider_pai_spot.dlc.status import Phase, is_decided, phase_of
 from airflow_provider_pai_spot.dlc.verdict import classify
 from airflow_provider_pai_spot.exceptions import PaiDlcUnavailable
-
-NOT_OBSERVED = "not_observed"
-"""`JobOutcome.rule` when DLC could not be asked for too long: the job may well be alive."""
-JOB_GONE = "job_gone"
-"""`JobOutcome.rule` when DLC no longer knows the job."""
 
 _STOP_PATIENCE = 60.0
 """Seconds to wait for a stopped job to be over before its limit is reported (design: no event leaves a live job)."""
@@ -35,94 +45,20 @@ _EVENTS_QUOTED = 3
 _SHORTEST_WAIT = 0.05
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
-    """Read the job; answered by GetJob's JSON or by the exception that the call raised."""
+class Companion(Protocol):
+    """Something done beside the waiting, such as copying pod logs into the task log. Its trouble must not end it."""
 
-    job_id: str
+    def look(self, job: Job) -> Generator[Command, Any, None]:
+        """Do what is due; called after each good look at a job that is not decided."""
+        ...
 
+    def seconds_to_next(self, job: Job) -> float | None:
+        """Return when `look` should be called again at the latest, though the job may not change; None: no matter."""
+        ...
 
-@dataclass(frozen=True, slots=True)
-class Stop:
-    """Stop the job; answered by anything, or by the exception that the call raised."""
-
-    job_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class ReadEvents:
-    """Read the job's events; answered by a list of lines or by the exception that the call raised."""
-
-    job_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class ReadPodEvents:
-    """Read one pod's events; answered by a list of lines or by the exception that the call raised."""
-
-    job_id: str
-    pod_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class Wait:
-    """Let `seconds` pass."""
-
-    seconds: float
-
-
-Command = Look | Stop | ReadEvents | ReadPodEvents | Wait
-Following = Generator[Command, Any, JobOutcome]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WaitLimits:
-    """
-    How long a job may take. All but `poll_error_tolerance` may be absent.
-
-    :param pending_timeout: seconds from GmtCreateTime (or from a restart) to Running.
-    :param run_timeout: seconds in Running.
-    :param total_deadline: when all attempts together must be over.
-    :param execution_deadline: when Airflow's `execution_timeout` is used up, counted from `ti.start_date`.
-    :param poll_error_tolerance: seconds without a good answer from DLC after which waiting is given up.
-    :param stop_at_limit: whether the job is stopped when a limit passes; a watching sensor leaves it alone.
-    """
-
-    pending_timeout: float | None = None
-    run_timeout: float | None = None
-    total_deadline: datetime | None = None
-    execution_deadline: datetime | None = None
-    poll_error_tolerance: float = 900.0
-    stop_at_limit: bool = True
-
-
-def breached(job: Job, limits: WaitLimits, now: datetime) -> StopReason | None:
-    """Return the limit that has passed at `now`, if any; whole-task deadlines first."""
-    if limits.execution_deadline and now >= limits.execution_deadline:
-        return StopReason.EXECUTION_TIMEOUT
-    if limits.total_deadline and now >= limits.total_deadline:
-        return StopReason.TOTAL_TIMEOUT
-    if limits.pending_timeout is not None and phase_of(job.status) is Phase.PENDING:
-        since = job.pending_since(now)
-        if since and (now - since).total_seconds() >= limits.pending_timeout:
-            return StopReason.PENDING_TIMEOUT
-    if limits.run_timeout is not None and job.seconds_running(now) >= limits.run_timeout:
-        return StopReason.RUN_TIMEOUT
-    return None
-
-
-def seconds_to_next_limit(job: Job, limits: WaitLimits, now: datetime) -> float | None:
-    """Return the seconds until the nearest limit could pass, so that a poll does not sleep past it."""
-    candidates = [
-        (deadline - now).total_seconds() for deadline in (limits.execution_deadline, limits.total_deadline) if deadline
-    ]
-    phase = phase_of(job.status)
-    since = job.pending_since(now)
-    if limits.pending_timeout is not None and phase is Phase.PENDING and since:
-        candidates.append(limits.pending_timeout - (now - since).total_seconds())
-    if limits.run_timeout is not None and phase is Phase.RUNNING:
-        candidates.append(limits.run_timeout - job.seconds_running(now))
-    return min(candidates) if candidates else None
+    def end(self, job: Job) -> Generator[Command, Any, None]:
+        """Do the last of it; called once the job is decided, before its outcome is returned."""
+        ...
 
 
 def follow(
@@ -133,6 +69,7 @@ def follow(
     now: Callable[[], datetime],
     log: logging.Logger | logging.LoggerAdapter[Any] | Any,
     spot: bool | None = None,
+    companions: Sequence[Companion] = (),
 ) -> Following:
     """
     Wait until the job's end is known or a limit passes; return how it ended.
@@ -141,35 +78,45 @@ def follow(
     :param now: the current time, aware UTC.
     :param log: gets one line for each change of status.
     :param spot: whether the job bids, for a service that does not echo SpotSpec.
+    :param companions: what else is done at each look.
     :return: the outcome, with `stop_reason` set if a limit ended it.
     """
-    follower = _Follower(job_id, limits, now, log, spot)
+    follower = _Follower(job_id, limits, now, log, spot=spot, companions=companions)
     while True:
-        answer = yield Look(job_id)
-        job = follower.read(answer)
+        job = follower.read((yield Look(job_id)))
         if follower.given_up:
             return follower.given_up
         if job is None:
-            yield Wait(poll_interval)
+            yield Wait(poll_interval, longest=poll_interval)
             continue
         if is_decided(job.status):
             return (yield from follower.conclude(job))
         if reason := breached(job, limits, now()):
             return (yield from follower.end_at_limit(job, reason))
-        yield Wait(follower.pause(job, poll_interval))
+        for companion in companions:
+            yield from companion.look(job)
+        yield follower.pause(job, poll_interval)
 
 
 class _Follower:
     """What is remembered between two looks at one job."""
 
     def __init__(
-        self, job_id: str, limits: WaitLimits, now: Callable[[], datetime], log: Any, spot: bool | None
+        self,
+        job_id: str,
+        limits: WaitLimits,
+        now: Callable[[], datetime],
+        log: Any,
+        *,
+        spot: bool | None,
+        companions: Sequence[Companion],
     ) -> None:
         self.job_id = job_id
         self.limits = limits
         self.now = now
         self.log = log
         self.spot = spot
+        self.companions = companions
         self.given_up: JobOutcome | None = None
         self._last_good = now()
         self._status = ""
@@ -193,13 +140,21 @@ class _Follower:
         self._note(job)
         return job
 
-    def pause(self, job: Job, poll_interval: float) -> float:
-        """Return the seconds until the next look: the interval, or less if a limit comes first."""
-        left = seconds_to_next_limit(job, self.limits, self.now())
-        return poll_interval if left is None else max(_SHORTEST_WAIT, min(poll_interval, left))
+    def pause(self, job: Job, poll_interval: float) -> Wait:
+        """Wait for the interval, or less if a limit or a companion comes first."""
+        soonest = _soonest(
+            seconds_to_next_limit(job, self.limits, self.now()),
+            *(companion.seconds_to_next(job) for companion in self.companions),
+        )
+        if soonest is None:
+            return Wait(poll_interval)
+        longest = max(_SHORTEST_WAIT, soonest)
+        return Wait(min(poll_interval, longest), longest=longest)
 
     def conclude(self, job: Job) -> Generator[Command, Any, JobOutcome]:
         """Say how a decided job ended; job events are read only when the job's own fields cannot tell."""
+        for companion in self.companions:
+            yield from companion.end(job)
         outcome = classify(job, spot=self.spot)
         if outcome.verdict is Verdict.UNKNOWN:
             events = _lines((yield ReadEvents(self.job_id)))
@@ -275,62 +230,13 @@ class _Follower:
             )
 
 
-def gone(job_id: str, last_status: str, error: Exception) -> JobOutcome:
-    """Return the outcome of a job that DLC does not know any more."""
-    return _unseen(job_id, last_status, JOB_GONE, f"DLC does not know the job: {error}")
-
-
-def not_observed(job_id: str, last_status: str, error: Exception) -> JobOutcome:
-    """Return the outcome of a job that DLC did not tell about for too long; it may well be alive."""
-    return _unseen(job_id, last_status, NOT_OBSERVED, f"no good answer from DLC: {error}")
-
-
-def _unseen(job_id: str, last_status: str, rule: str, evidence: str) -> JobOutcome:
-    return JobOutcome(
-        job_id=job_id,
-        verdict=Verdict.UNKNOWN,
-        status=last_status,
-        rule=rule,
-        confidence="observed",
-        evidence=(evidence[:500],),
-    )
-
-
-def breached_before_stop(job: Job, limits: WaitLimits) -> StopReason | None:
-    """
-    Tell a job stopped at a limit from one stopped by a person, when the stop itself was not seen.
-
-    A triggerer that dies between StopJob and its event leaves a Stopped job behind; had a limit passed by the
-    time the job ended, the stop was ours.
-    """
-    ended = job.finished_at
-    if ended is None:
-        return None
-    before = _before_stop(job)
-    return breached(before, limits, ended)
-
-
-def _before_stop(job: Job) -> Job:
-    """Return the job as it was before Stopping, as far as its history tells."""
-    waiting = (JobStatus.STOPPING.value, JobStatus.STOPPED.value)
-    earlier = [entry for entry in job.timeline if entry[0] not in waiting]
-    if not earlier:
-        return job
-    raw: Mapping[str, Any] = {
-        **job.raw,
-        "Status": earlier[-1][0],
-        "StatusHistory": [item for item in job.raw.get("StatusHistory") or [] if _status(item) not in waiting],
-    }
-    return Job(raw)
+def _soonest(*seconds: float | None) -> float | None:
+    return min((one for one in seconds if one is not None), default=None)
 
 
 def _lines(answer: Any) -> list[str]:
     """Read an answer of event lines; an exception in its place is no lines."""
     return [str(line) for line in answer] if isinstance(answer, list) else []
-
-
-def _status(item: Any) -> str:
-    return str(item.get("Status", "")) if isinstance(item, Mapping) else ""
 
 
 def _since(job: Job, now: datetime) -> datetime:

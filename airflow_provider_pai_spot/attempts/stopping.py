@@ -7,7 +7,9 @@ from typing import Any
 
 from airflow_provider_pai_spot.attempts.answers import answered
 from airflow_provider_pai_spot.attempts.drive import JobReader, drive
-from airflow_provider_pai_spot.attempts.follow import JOB_GONE, WaitLimits, follow
+from airflow_provider_pai_spot.attempts.follow import follow
+from airflow_provider_pai_spot.attempts.limits import WaitLimits
+from airflow_provider_pai_spot.attempts.unseen import JOB_GONE
 from airflow_provider_pai_spot.clock import Clock
 from airflow_provider_pai_spot.dlc.outcome import JobOutcome, StopReason, Verdict
 from airflow_provider_pai_spot.dlc.status import is_decided

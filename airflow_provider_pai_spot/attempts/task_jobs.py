@@ -14,9 +14,9 @@ from typing import Any, Protocol, Self
 
 from airflow_provider_pai_spot.attempts.bodies import attempt_body
 from airflow_provider_pai_spot.attempts.endings import describe, error_for
-from airflow_provider_pai_spot.attempts.follow import NOT_OBSERVED, WaitLimits, breached_before_stop
 from airflow_provider_pai_spot.attempts.identity import Owner
 from airflow_provider_pai_spot.attempts.ledger import HANDED_OVER, Attempt, AttemptLedger
+from airflow_provider_pai_spot.attempts.limits import WaitLimits, breached_before_stop
 from airflow_provider_pai_spot.attempts.moment import TryMoment
 from airflow_provider_pai_spot.attempts.newest import NewestFinder
 from airflow_provider_pai_spot.attempts.pod_logs import LogCalls, read_tails
@@ -25,6 +25,7 @@ from airflow_provider_pai_spot.attempts.report import Report
 from airflow_provider_pai_spot.attempts.spot_terms import SpotTerms, compare, second_witness
 from airflow_provider_pai_spot.attempts.stopping import stop_and_wait
 from airflow_provider_pai_spot.attempts.submission import JobCalls, Submitter
+from airflow_provider_pai_spot.attempts.unseen import NOT_OBSERVED
 from airflow_provider_pai_spot.clock import Clock
 from airflow_provider_pai_spot.dlc.bids import Bid
 from airflow_provider_pai_spot.dlc.duration import duration

@@ -7,8 +7,9 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from airflow_provider_pai_spot.attempts.drive import drive
-from airflow_provider_pai_spot.attempts.follow import WaitLimits, follow
+from airflow_provider_pai_spot.attempts.follow import follow
 from airflow_provider_pai_spot.attempts.kill import KillSwitch
+from airflow_provider_pai_spot.attempts.limits import WaitLimits
 from airflow_provider_pai_spot.attempts.session import earliest, identity_from, moment_from, open_jobs
 from airflow_provider_pai_spot.attempts.task_jobs import Ended, Finished, Waiting
 from airflow_provider_pai_spot.clock import SYSTEM_CLOCK

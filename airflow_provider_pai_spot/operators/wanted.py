@@ -8,8 +8,8 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from airflow_provider_pai_spot import settings as provider_settings
-from airflow_provider_pai_spot.attempts.follow import WaitLimits
 from airflow_provider_pai_spot.attempts.identity import Owner, TaskIdentity
+from airflow_provider_pai_spot.attempts.limits import WaitLimits
 from airflow_provider_pai_spot.attempts.moment import TryMoment
 from airflow_provider_pai_spot.attempts.session import after, earliest
 from airflow_provider_pai_spot.attempts.task_jobs import Wanted

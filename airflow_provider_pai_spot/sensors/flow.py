@@ -10,13 +10,13 @@ from airflow.sdk.exceptions import AirflowSensorTimeout, AirflowTaskTimeout
 
 from airflow_provider_pai_spot import settings as provider_settings
 from airflow_provider_pai_spot.attempts.endings import error_for
-from airflow_provider_pai_spot.attempts.follow import NOT_OBSERVED
 from airflow_provider_pai_spot.attempts.identity import Owner
 from airflow_provider_pai_spot.attempts.kill import KillSwitch
 from airflow_provider_pai_spot.attempts.ledger import MemoryStore, StateStore
 from airflow_provider_pai_spot.attempts.pod_logs import read_tails
 from airflow_provider_pai_spot.attempts.report import XCOM_OUTCOME
 from airflow_provider_pai_spot.attempts.session import after, identity_from, moment_from, open_jobs, report_for
+from airflow_provider_pai_spot.attempts.unseen import NOT_OBSERVED
 from airflow_provider_pai_spot.clock import SYSTEM_CLOCK, Clock
 from airflow_provider_pai_spot.dlc.duration import duration
 from airflow_provider_pai_spot.dlc.job import Job

@@ -7,8 +7,9 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from airflow_provider_pai_spot.attempts.follow import GONE_PATIENCE, gone, not_observed
+from airflow_provider_pai_spot.attempts.follow import GONE_PATIENCE
 from airflow_provider_pai_spot.attempts.ledger import StateStore
+from airflow_provider_pai_spot.attempts.unseen import gone, not_observed
 from airflow_provider_pai_spot.dlc.outcome import JobOutcome
 from airflow_provider_pai_spot.exceptions import PaiDlcError, PaiDlcNotFound
 

@@ -9,9 +9,11 @@ from typing import Any, Protocol
 
 from airflow_provider_pai_spot import settings
 from airflow_provider_pai_spot.attempts.airflow_state import task_is_over
+from airflow_provider_pai_spot.attempts.commands import Following, Wait
 from airflow_provider_pai_spot.attempts.drive import JobReader, answer
-from airflow_provider_pai_spot.attempts.follow import Following, Wait, WaitLimits, follow
+from airflow_provider_pai_spot.attempts.follow import follow
 from airflow_provider_pai_spot.attempts.identity import TaskIdentity
+from airflow_provider_pai_spot.attempts.limits import WaitLimits
 from airflow_provider_pai_spot.clock import Clock
 from airflow_provider_pai_spot.dlc.job import Job
 from airflow_provider_pai_spot.dlc.outcome import JobOutcome

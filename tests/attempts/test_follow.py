@@ -8,17 +8,10 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_pai_spot.attempts.follow import (
-    JOB_GONE,
-    NOT_OBSERVED,
-    Look,
-    ReadEvents,
-    ReadPodEvents,
-    Stop,
-    Wait,
-    WaitLimits,
-    follow,
-)
+from airflow_provider_pai_spot.attempts.commands import Look, ReadEvents, ReadPodEvents, Stop, Wait
+from airflow_provider_pai_spot.attempts.follow import follow
+from airflow_provider_pai_spot.attempts.limits import WaitLimits
+from airflow_provider_pai_spot.attempts.unseen import JOB_GONE, NOT_OBSERVED
 from airflow_provider_pai_spot.dlc.outcome import JobOutcome, StopReason, Verdict
 from airflow_provider_pai_spot.exceptions import PaiDlcNotFound, PaiDlcUnavailable
 
