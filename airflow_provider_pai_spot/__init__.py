@@ -10,6 +10,7 @@ room                what it knows
 `exceptions`        one tree: a type for each way a spot job can end badly
 `clock`             what time it is, and how to wait; replaced in tests
 `settings`          the `[pai_spot]` section of airflow.cfg
+`market`            what spot capacity is offered, read from DLC's answers; pure
 `recovery`          outcome + history -> next step; pure policy
 `hooks`             connection -> vendor SDK client; translates its errors
 `attempts`          one task instance's jobs: identity, stored state, find-or-create
