@@ -24,6 +24,7 @@ from airflow_provider_pai_spot.cli.demo.sessions import Processes, ProcessSessio
 
 NAMESPACE = "chaos"
 WORKER_SLOTS = 4
+TRIGGERER_HEALTH_SECONDS = 15
 _POLL_SECONDS = 0.25
 _START_SECONDS = 240.0
 _STOP_GRACE_SECONDS = 10.0
@@ -52,7 +53,7 @@ _QUICK_LIFE = {
     # What a killed worker had fetched is queued once more, and not failed, however often that happens.
     "SCHEDULER__NUM_STUCK_IN_QUEUED_RETRIES": "20",
     "TRIGGERER__JOB_HEARTBEAT_SEC": "3",
-    "TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD": "15",
+    "TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD": str(TRIGGERER_HEALTH_SECONDS),
     "CELERY__WORKER_CONCURRENCY": str(WORKER_SLOTS),
     "CELERY__WORKER_PREFETCH_MULTIPLIER": "1",
     # A worker that died kept messages to itself; Redis hands them out again after this time.
@@ -92,6 +93,7 @@ class Deployment:
     ) -> None:
         self.home = home
         self.logs = home / "components"
+        self.task_logs = home / "logs"
         port = free_port()
         self.client = AirflowClient(f"http://127.0.0.1:{port}")
         connections = {"pai_dlc_default": connection}
@@ -144,13 +146,23 @@ class Deployment:
 
     def start_component(self, name: str) -> None:
         """Start one component without waiting for it."""
-        number = self._incarnations[name] = self._incarnations.get(name, 0) + 1
+        self._incarnations[name] = self._incarnations.get(name, 0) + 1
         arguments = [sys.executable, "-m", "airflow", *COMPONENTS[name]]
         if name.startswith("worker"):
-            arguments += ["--celery-hostname", f"{name}.{number}", "--pid", str(self.home / f"{name}.{number}.pid")]
+            unique = self.user_of(name)
+            arguments += ["--celery-hostname", unique, "--pid", str(self.home / f"{unique}.pid")]
         self._running[name] = self._processes.start(
-            name, arguments, env=self.environment, log_path=self.logs / f"{name}.log", cwd=self.home
+            name,
+            arguments,
+            # Airflow's table of jobs holds the user's name and nothing else that tells two triggerers apart.
+            env={**self.environment, "LOGNAME": self.user_of(name)},
+            log_path=self.logs / f"{name}.log",
+            cwd=self.home,
         )
+
+    def user_of(self, name: str) -> str:
+        """Return the user name a component believes to run under, another one after each start."""
+        return f"{name}.{self._incarnations[name]}"
 
     def kill_component(self, name: str) -> None:
         """SIGKILL one component and everything it forked."""

@@ -12,11 +12,13 @@ from itertools import combinations
 from typing import Any
 
 from observing import TaskInstance
+from workload import OVERDUE, kind_of
 
 ENDED = frozenset({"Succeeded", "Failed", "Stopped"})
-_TAG = "airflow-ti"
 _AMBIGUOUS = frozenset({"lost_answer", "drop", "server_error", "html_error"})
-_ANSWERING_TASK = {"deferred": "deferred", "waiting": "waiting", "pair": "pair.wait"}
+_ANSWERING_TASK = {"deferred": "deferred", "waiting": "waiting", "overdue": "overdue", "pair": "pair.wait"}
+_TASK_INSTANCES = {"deferred": 1, "waiting": 1, "overdue": 1, "pair": 2}
+_SLOW_STOP_SECONDS = 5.0
 
 Key = tuple[str, str, int]
 
@@ -27,17 +29,26 @@ class JobLife:
 
     job_id: str
     work: str
-    owner: str
     created_at: float
     status: str = ""
     ended_at: float = float("inf")
     revoked: bool = False
-    stopped_by_request: bool = False
+    stop_requested_at: float | None = None
 
     @property
     def alive(self) -> bool:
         """Whether it has not ended."""
         return self.status not in ENDED
+
+    @property
+    def was_stopped_slowly(self) -> bool:
+        """Whether it stayed in Stopping for long."""
+        return self.stop_requested_at is not None and self.ended_at - self.stop_requested_at > _SLOW_STOP_SECONDS
+
+    @property
+    def was_overdue(self) -> bool:
+        """Whether it ended at its time limit, as the first job of such a piece of work should."""
+        return kind_of(self.work) == OVERDUE and self.status in ("Stopped", "Failed") and not self.revoked
 
     def overlaps(self, other: JobLife) -> bool:
         """Whether both were alive at the same instant."""
@@ -49,9 +60,11 @@ class Judgement:
     """
     The verdict on one seed.
 
-    :param jobs_expected: one for each piece of work, and one more for each job that the market took: what somebody
-        pays who never submits twice what is under way or done.
-    :param duplicates: two jobs of one task instance alive at one instant, each with its readable story.
+    :param jobs_expected: one for each piece of work, one more for each job that the market took and for each that ended
+        at its time limit, once for each piece of work: what somebody pays who never submits twice what is under way or
+        done.
+    :param losing_task_instances: those whose work lost its capacity at least once.
+    :param duplicates: two jobs of one piece of work alive at one instant, each with its readable story.
     :param lost: task instances whose end in Airflow is not their job's end.
     :param not_green: task instances that did not succeed.
     """
@@ -62,7 +75,9 @@ class Judgement:
     jobs_created: int
     jobs_expected: int
     jobs_revoked: int
-    works_revoked: int
+    jobs_overdue: int
+    losing_task_instances: int
+    slow_stops: int
     ambiguous_answers: int
     duplicates: Sequence[str] = ()
     lost: Sequence[str] = ()
@@ -76,8 +91,7 @@ def lives(journal: Iterable[Mapping[str, Any]]) -> dict[str, JobLife]:
     for entry in journal:
         kind, detail, job_id = entry["kind"], entry["detail"], entry["job_id"]
         if kind == "created":
-            tags = detail["tags"]
-            jobs[job_id] = JobLife(job_id, detail["display_name"], tags.get(_TAG, job_id), entry["at"])
+            jobs[job_id] = JobLife(job_id, detail["display_name"], entry["at"])
         elif kind == "status":
             job = jobs[job_id]
             job.status = detail["status"]
@@ -86,24 +100,24 @@ def lives(journal: Iterable[Mapping[str, Any]]) -> dict[str, JobLife]:
         elif kind == "revoked":
             jobs[job_id].revoked = True
         elif kind == "stop":
-            jobs[job_id].stopped_by_request = True
+            jobs[job_id].stop_requested_at = entry["at"]
     return jobs
 
 
-def by_owner(jobs: Iterable[JobLife]) -> dict[str, list[JobLife]]:
-    """Return the jobs of each task instance, by its tag, oldest first."""
+def by_work(jobs: Iterable[JobLife]) -> dict[str, list[JobLife]]:
+    """Return the jobs of each piece of work, oldest first: by the name its DAG gave it, not by the provider's tags."""
     found: dict[str, list[JobLife]] = {}
     for job in sorted(jobs, key=lambda one: one.created_at):
-        found.setdefault(job.owner, []).append(job)
+        found.setdefault(job.work, []).append(job)
     return found
 
 
 def duplicates(jobs: Iterable[JobLife]) -> list[str]:
-    """Name every pair of one task instance's jobs that were alive at the same time."""
+    """Name every pair of jobs of one piece of work that were alive at the same time."""
     return [
         f"{older.work}: {older.job_id} and {younger.job_id} both lived for "
         f"{min(older.ended_at, younger.ended_at) - younger.created_at:.1f} s from {younger.created_at:.1f}"
-        for family in by_owner(jobs).values()
+        for family in by_work(jobs).values()
         for older, younger in combinations(family, 2)
         if older.overlaps(younger)
     ]
@@ -122,8 +136,7 @@ def judge(
 ) -> Judgement:
     """Hold both sides against each other."""
     jobs = list(lives(journal).values())
-    families = by_owner(jobs)
-    of_work = {family[0].work: family for family in families.values()}
+    families = by_work(jobs)
     green = [one for one in instances if one.state == "success"]
     states = {one.key: one.state for one in instances}
     return Judgement(
@@ -131,16 +144,22 @@ def judge(
         successes=len(green),
         works=len(works),
         jobs_created=len(jobs),
-        jobs_expected=len(works) + sum(job.revoked for job in jobs),
+        jobs_expected=sum(map(_jobs_wanted, (families.get(work, []) for work in works))),
         jobs_revoked=sum(job.revoked for job in jobs),
-        works_revoked=sum(any(job.revoked for job in family) for family in families.values()),
+        jobs_overdue=sum(job.was_overdue for job in jobs),
+        losing_task_instances=sum(
+            _TASK_INSTANCES[kind_of(work)] for work, family in families.items() if any(job.revoked for job in family)
+        ),
+        slow_stops=sum(job.was_stopped_slowly for job in jobs),
         ambiguous_answers=sum(map(_is_ambiguous, journal)),
         duplicates=duplicates(jobs),
-        lost=[story for work in works if (story := _loss(work, of_work.get(work, []), states, xcoms))],
+        lost=[story for work in works if (story := _loss(work, families.get(work, []), states, xcoms))],
         not_green=[
             f"{one.run_id} {one.task_id}[{one.map_index}] is {one.state}" for one in instances if one not in green
         ],
-        unexpected=[story for work in works if (story := _unexpected(work, of_work.get(work, [])))],
+        unexpected=[
+            story for work, family in families.items() if (story := _unexpected(work, family, known=work in works))
+        ],
     )
 
 
@@ -173,9 +192,16 @@ def _loss(
     return "" if told == expected else f"{work}: XComs say {told}, the truth is {expected}"
 
 
-def _unexpected(work: str, family: Sequence[JobLife]) -> str:
-    """Say why a piece of work has more jobs than one, and one for each loss; '' if it has not."""
-    wanted = 1 + sum(job.revoked for job in family)
+def _jobs_wanted(family: Sequence[JobLife]) -> int:
+    """Count one job, one for each loss, and one for the first that ended at its time limit."""
+    return 1 + sum(job.revoked for job in family) + any(job.was_overdue for job in family)
+
+
+def _unexpected(work: str, family: Sequence[JobLife], *, known: bool) -> str:
+    """Say which jobs nobody needed; '' if there are none."""
+    if not known:
+        return f"{work}: no such work, but {', '.join(job.job_id for job in family)}"
+    wanted = _jobs_wanted(family)
     if len(family) <= wanted:
         return ""
     story = ", ".join(f"{job.job_id} {job.status}{' (revoked)' if job.revoked else ''}" for job in family)

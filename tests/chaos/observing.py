@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import psycopg2
+
+from airflow_provider_pai_spot.attempts.ledger import STORE_KEY
 
 FINISHED = frozenset({"success", "failed", "skipped", "upstream_failed", "removed"})
 
@@ -15,6 +18,14 @@ _STATES = """
     from task_instance where dag_id = %s and map_index >= 0
 """
 _XCOMS = "select run_id, task_id, map_index, key, value from xcom where dag_id = %s and key = any(%s)"
+_STORED = """
+    select position(%s in value) > 0 from task_state_store
+    where dag_id = %s and run_id = %s and task_id = %s and map_index = %s and key = %s
+"""
+_TRIGGERER = """
+    select id, extract(epoch from now() - latest_heartbeat) from job
+    where job_type = 'TriggererJob' and unixname = %s
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +49,19 @@ class TaskInstance:
     def finished(self) -> bool:
         """Whether Airflow will not run it again."""
         return self.state in FINISHED
+
+
+@dataclass(frozen=True, slots=True)
+class Triggerer:
+    """
+    What Airflow knows of one triggerer.
+
+    :param job_id: of Airflow's table `job`; triggers name it.
+    :param silent_seconds: since its last heartbeat.
+    """
+
+    job_id: int
+    silent_seconds: float
 
 
 class AirflowDatabase:
@@ -72,6 +96,30 @@ class AirflowDatabase:
         for run_id, task_id, map_index, key, value in self._rows(_XCOMS, dag_id, list(keys)):
             found.setdefault((run_id, task_id, map_index), {})[key] = _plain(value)
         return found
+
+    def state_of(self, uuid: str) -> str | None:
+        """Return the state of one try; None once Airflow has begun another."""
+        rows = self._rows("select state from task_instance where id = %s", uuid)
+        return rows[0][0] if rows else None
+
+    def has_stored(self, dag_id: str, one: TaskInstance, text: str) -> bool:
+        """Whether the provider's entry in a task instance's state store holds a text, such as a job's id."""
+        rows = self._rows(_STORED, text, dag_id, *one.key, STORE_KEY)
+        return bool(rows and rows[0][0])
+
+    def triggerer(self, unixname: str) -> Triggerer | None:
+        """Return what is known of the triggerer that runs under a user name; None before its first heartbeat."""
+        rows = self._rows(_TRIGGERER, unixname)
+        return Triggerer(rows[0][0], float(rows[0][1])) if rows else None
+
+    def triggers_of(self, job_id: int) -> set[int]:
+        """Return the triggers that are one triggerer's."""
+        return {row[0] for row in self._rows("select id from trigger where triggerer_id = %s", job_id)}
+
+    def taken_over(self, triggers: Iterable[int], job_id: int) -> int:
+        """Count which of these triggers are another triggerer's than this one's by now."""
+        statement = "select count(*) from trigger where id = any(%s) and triggerer_id <> %s"
+        return int(self._rows(statement, list(triggers), job_id)[0][0])
 
     def _rows(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
         with self._connection.cursor() as cursor:

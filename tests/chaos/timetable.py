@@ -17,6 +17,8 @@ class Trouble(StrEnum):
     """SIGKILL the Celery process that watches over it; the task's own process is left alone."""
     KILL_WORKER = "kill_worker"
     """SIGKILL a whole worker while one of its tasks submits."""
+    KILL_WORKER_AND_TRIGGERER = "kill_worker_and_triggerer"
+    """SIGKILL a whole worker while one of its tasks submits, and a triggerer in the same instant."""
     KILL_TRIGGERER = "kill_triggerer"
     KILL_BOTH_TRIGGERERS = "kill_both_triggerers"
     KILL_SCHEDULER = "kill_scheduler"
@@ -32,6 +34,7 @@ class Trouble(StrEnum):
     LIST_LAG = "list_lag"
     """New jobs take seconds to show up in ListJobs."""
     SLOW_STOP = "slow_stop"
+    """From now on every other job that is stopped stays in Stopping for long."""
     PRICE_SHOCK = "price_shock"
     """One market rises above every bid for a few seconds."""
     REVOKE = "revoke"
@@ -39,19 +42,22 @@ class Trouble(StrEnum):
 
 
 KILLS = tuple(one for one in Trouble if one.startswith(("kill_", "freeze_")))
-AT_SUBMISSION = frozenset({Trouble.KILL_TASK, Trouble.KILL_SUPERVISOR, Trouble.KILL_WORKER})
+AT_SUBMISSION = frozenset(
+    {Trouble.KILL_TASK, Trouble.KILL_SUPERVISOR, Trouble.KILL_WORKER, Trouble.KILL_WORKER_AND_TRIGGERER}
+)
 LOST_ANSWERS_AT_ONCE = 4
 
 _TIMES = {
     Trouble.KILL_TASK: 6,
     Trouble.KILL_SUPERVISOR: 4,
     Trouble.KILL_WORKER: 4,
+    Trouble.FREEZE_TRIGGERER: 4,
     Trouble.LOST_ANSWERS: 8,
     Trouble.LIST_LAG: 5,
     Trouble.REVOKE: 6,
 }
 _ORDINARY_TIMES = 3
-_AT_ONCE = (Trouble.LIST_LAG, Trouble.LOST_ANSWERS)
+_AT_ONCE = (Trouble.LIST_LAG, Trouble.LOST_ANSWERS, Trouble.SLOW_STOP)
 _FIRST_AT = 5.0
 _LAST_SHARE = 0.8
 
@@ -84,7 +90,7 @@ def timetable(rng: random.Random, seconds: float, wanted: Iterable[Trouble] = tu
         for one in chosen
         for number in range(_TIMES.get(one, _ORDINARY_TIMES))
     )
-    # Whoever submits first should already meet a list that lags and answers that get lost.
+    # Whoever submits first should already meet a list that lags, answers that get lost and stops that take long.
     troubles = sorted((one for _, one in drawn), key=_first_of(_AT_ONCE))
     step = seconds / max(1, len(troubles))
     return [

@@ -9,8 +9,9 @@ from airflow.sdk import DAG, task_group
 from airflow_provider_pai_spot.operators.spot_job import SubmitSpotJobOperator
 from airflow_provider_pai_spot.sensors.spot_job import SpotJobSensor
 
-DEFERRED, WAITING, PAIRS = (int(number) for number in os.environ["PAI_SPOT_CHAOS_SIZES"].split(","))
+DEFERRED, WAITING, OVERDUE, PAIRS = (int(number) for number in os.environ["PAI_SPOT_CHAOS_SIZES"].split(","))
 POLL = timedelta(seconds=float(os.environ["PAI_SPOT_CHAOS_POLL_SECONDS"]))
+RUN_TIMEOUT = timedelta(seconds=float(os.environ["PAI_SPOT_CHAOS_RUN_TIMEOUT_SECONDS"]))
 
 RETRIES = {"retries": 10, "retry_delay": timedelta(seconds=3)}
 JOB = {
@@ -44,6 +45,11 @@ with DAG(
         SubmitSpotJobOperator.partial(
             task_id="waiting", display_name=display_name("waiting"), deferrable=False, **JOB
         ).expand(envs=[{"NUMBER": str(number)} for number in range(WAITING)])
+
+    if OVERDUE:
+        SubmitSpotJobOperator.partial(
+            task_id="overdue", display_name=display_name("overdue"), run_timeout=RUN_TIMEOUT, **JOB
+        ).expand(envs=[{"NUMBER": str(number)} for number in range(OVERDUE)])
 
     if PAIRS:
 
