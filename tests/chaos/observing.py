@@ -7,8 +7,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-import psycopg2
-
 from airflow_provider_pai_spot.attempts.ledger import STORE_KEY
 
 FINISHED = frozenset({"success", "failed", "skipped", "upstream_failed", "removed"})
@@ -72,6 +70,8 @@ class AirflowDatabase:
     """
 
     def __init__(self, address: str) -> None:
+        import psycopg2  # only here, so that the judge can be tested where no PostgreSQL is
+
         self._connection = psycopg2.connect(f"postgresql://{address}")
         self._connection.autocommit = True
 
