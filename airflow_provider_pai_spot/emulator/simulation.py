@@ -217,7 +217,8 @@ class Simulation:
 
         if self.runner is not None:
             self.runner.end(job.pods, self._grace(job))
-        self._later(job, self._seconds(Status.STOPPING) + slowness, lambda job: self._once_ended(job, ended))
+        seconds = self._seconds(Status.STOPPING) + slowness
+        self._later(job, seconds, lambda job: self._once_dead(job, job.pods, ended))
 
     def _reserving(self, job: Job) -> None:
         self._end_pods(job, job.pods, _SIGTERM_EXIT, evicted=False)
@@ -321,8 +322,12 @@ class Simulation:
             pod.end(self.timeline.now, exit_code, evicted=evicted, reason=reason)
 
     def _once_ended(self, job: Job, action: Callable[[Job], None]) -> None:
-        if self.runner is not None and self.runner.any_alive(pod for pod in job.pods if pod.finished_at is not None):
-            self._later(job, _LOOK_AGAIN_SECONDS, lambda job: self._once_ended(job, action))
+        """Do `action` once the pods that were told to end have; others may run on."""
+        self._once_dead(job, [pod for pod in job.pods if pod.finished_at is not None], action)
+
+    def _once_dead(self, job: Job, pods: Sequence[Pod], action: Callable[[Job], None]) -> None:
+        if self.runner is not None and self.runner.any_alive(pods):
+            self._later(job, _LOOK_AGAIN_SECONDS, lambda job: self._once_dead(job, pods, action))
             return
         action(job)
 

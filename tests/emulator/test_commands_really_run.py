@@ -10,7 +10,7 @@ import pytest
 from airflow_provider_pai_spot.emulator import DlcEmulator, Phases
 
 QUICK = Phases(creating=0.01, queuing=0.01, bidding=0.01, env_preparing=0.01, restarting=0.01, stopping=0.01)
-WAIT_FOR_TERM = "trap 'echo saved; exit 143' TERM; echo ready; while :; do sleep 0.05; done"
+WAIT_FOR_TERM = "trap 'sleep 0.4; echo saved; exit 143' TERM; echo ready; while :; do sleep 0.05; done"
 
 
 @pytest.fixture
