@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import sys
 import time
@@ -25,6 +26,7 @@ from airflow_provider_pai_spot.cli.demo.sessions import Processes, ProcessSessio
 NAMESPACE = "chaos"
 WORKER_SLOTS = 4
 TRIGGERER_HEALTH_SECONDS = 15
+_LOCAL_SETTINGS = Path(__file__).with_name("worker_settings.py")
 _POLL_SECONDS = 0.25
 _START_SECONDS = 240.0
 _STOP_GRACE_SECONDS = 10.0
@@ -124,6 +126,8 @@ class Deployment:
         """
         deadline = time.monotonic() + _START_SECONDS
         self.logs.mkdir(parents=True)
+        (self.home / "config").mkdir()
+        shutil.copy(_LOCAL_SETTINGS, self.home / "config" / "airflow_local_settings.py")
         self._migrate(deadline)
         for name in COMPONENTS:
             self.start_component(name)
