@@ -166,6 +166,12 @@ def _options() -> dict[str, Any]:
             "900",
             "Seconds without one good answer from DLC after which waiting for a job is given up.",
         ),
+        "unusual_wait": _option(
+            "float",
+            "600",
+            "Seconds a job may wait for capacity before the task log says why: its bid against the market, stock, "
+            "DLC's reason and newest event. Said again after 2, 4, 8 ... times as long. 0: never.",
+        ),
         "log_tail_lines": _option(
             "integer", "50", "How many lines of each failing pod's log are copied into the task log."
         ),

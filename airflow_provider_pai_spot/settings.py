@@ -44,6 +44,11 @@ def poll_error_tolerance() -> float:
     return _seconds("poll_error_tolerance")
 
 
+def unusual_wait() -> float:
+    """Seconds of waiting for capacity after which the log says why; 0 for never."""
+    return _seconds("unusual_wait")
+
+
 def log_tail_lines() -> int:
     """How many lines of each failing pod's log go into the task log."""
     return int(_seconds("log_tail_lines"))

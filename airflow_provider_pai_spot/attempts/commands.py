@@ -39,6 +39,13 @@ class ReadPodEvents:
 
 
 @dataclass(frozen=True, slots=True)
+class ReadOffers:
+    """Read what the market offers of instance types; answered by ListEcsSpecs' items or by the exception raised."""
+
+    instance_types: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Wait:
     """
     Let `seconds` pass, then look again.
@@ -51,6 +58,6 @@ class Wait:
     longest: float | None = None
 
 
-Command = Look | Stop | ReadEvents | ReadPodEvents | Wait
+Command = Look | Stop | ReadEvents | ReadPodEvents | ReadOffers | Wait
 Following = Generator[Command, Any, JobOutcome]
 """Following a job to its end: yields commands, is sent their answers, returns how the job ended."""

@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from collections.abc import Generator, Sequence
+from typing import Any, Protocol, TypeVar
 
-from airflow_provider_pai_spot.attempts.commands import Command, Following, Look, ReadEvents, ReadPodEvents, Stop, Wait
+from airflow_provider_pai_spot.attempts.commands import (
+    Command,
+    Following,
+    Look,
+    ReadEvents,
+    ReadOffers,
+    ReadPodEvents,
+    Stop,
+    Wait,
+)
 from airflow_provider_pai_spot.clock import Clock
 from airflow_provider_pai_spot.dlc.outcome import JobOutcome
 from airflow_provider_pai_spot.exceptions import PaiDlcError
+
+_OFFERS_MAX_AGE = 60.0
+"""Seconds for which all jobs that wait for the same types share one answer of ListEcsSpecs."""
+
+Result = TypeVar("Result")
 
 
 class JobReader(Protocol):
@@ -29,6 +44,10 @@ class JobReader(Protocol):
         """Return one pod's event lines."""
         ...
 
+    def list_ecs_specs(self, instance_types: Sequence[str], *, max_age: float = 0.0) -> list[dict[str, Any]]:
+        """Return ListEcsSpecs' items of these types, `max_age` seconds old at most."""
+        ...
+
 
 def answer(command: Command, reader: JobReader) -> Any:
     """Carry out a command that calls DLC; an error of the call is the answer, not an exception."""
@@ -42,6 +61,8 @@ def answer(command: Command, reader: JobReader) -> Any:
                 return reader.get_job_events(job_id)
             case ReadPodEvents(job_id, pod_id):
                 return reader.get_pod_events(job_id, pod_id)
+            case ReadOffers(instance_types):
+                return reader.list_ecs_specs(instance_types, max_age=_OFFERS_MAX_AGE)
             case Wait():
                 raise TypeError("Wait is for the driver to carry out, it calls nothing")
     except PaiDlcError as error:
@@ -62,3 +83,15 @@ def drive(following: Following, reader: JobReader, clock: Clock) -> JobOutcome:
             reply = None
         else:
             reply = answer(command, reader)
+
+
+def carry_out(asking: Generator[Command, Any, Result], reader: JobReader) -> Result:
+    """Answer what is asked, in the calling thread, until there is a result; for what never waits."""
+    reply: Any = None
+    while True:
+        try:
+            command = asking.send(reply)
+        except StopIteration as end:
+            result: Result = end.value
+            return result
+        reply = answer(command, reader)

@@ -23,6 +23,7 @@ examples:
   pai-spot demo                               see it work, on this machine
   pai-spot plan nightly_training train        what would be submitted, and what it may cost in jobs
   pai-spot jobs --status Running,Queuing      what this Airflow has on DLC
+  pai-spot why dlc1a2b3c4d5e6f                what a job waits for: bid, market, stock, newest event
   pai-spot stop dlc1a2b3c4d5e6f               stop one job and wait until it is over
   pai-spot sweep                              what nobody in Airflow waits for any more, without stopping it
 
@@ -49,6 +50,7 @@ COMMANDS = {
     "emulator": Command(f"{_HERE}.emulator", "run a DLC service on this machine, for tests and trials"),
     "plan": Command(f"{_HERE}.plan.command", "show what a task would submit, without submitting it"),
     "jobs": Command(f"{_HERE}.jobs.command", "list the jobs that Airflow has on DLC"),
+    "why": Command(f"{_HERE}.why", "say what a job waits for"),
     "stop": Command(f"{_HERE}.stop", "stop one job and wait until it is over"),
     "sweep": Command(f"{_HERE}.sweep", "find the jobs that nobody in Airflow waits for, and stop them"),
 }

@@ -23,6 +23,7 @@ from airflow_provider_pai_spot.exceptions import PaiDlcError, PaiDlcRefused
 from airflow_provider_pai_spot.hooks import sdk
 from airflow_provider_pai_spot.hooks.credentials import RememberedCredential, provider_finder
 from airflow_provider_pai_spot.hooks.errors import CallSite, translate, unreadable
+from airflow_provider_pai_spot.hooks.shared_answers import SharedAnswers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -64,7 +65,7 @@ class DlcClient:
     The SDK's client for one connection; safe to share between threads, not between processes.
 
     :param settings: the checked connection.
-    :param clock: what time a failed look-up of credentials happened.
+    :param clock: what time a failed look-up of credentials happened, and how old a shared answer is.
     """
 
     def __init__(self, settings: ConnectionSettings, clock: Clock = SYSTEM_CLOCK) -> None:
@@ -74,6 +75,7 @@ class DlcClient:
         self._credential = RememberedCredential(settings, find_provider, self._sdk.CredentialClient, clock)
         self.sdk_client = self._sdk.Client(self._sdk_config())
         self.endpoint = str(self.sdk_client._endpoint)  # noqa: SLF001 - the SDK tells it nowhere else
+        self.shared = SharedAnswers(clock)
         self._said: set[str] = set()
         self._warn_about_clear_text()
 

@@ -286,6 +286,7 @@ class PaiDlcHook(BaseHook):
         *,
         accelerator_type: str | None = None,
         resource_type: str | None = None,
+        max_age: float = 0.0,
     ) -> list[dict[str, Any]]:
         """
         Return instance types with their spot stock and current spot discount.
@@ -293,19 +294,27 @@ class PaiDlcHook(BaseHook):
         :param instance_types: only these.
         :param accelerator_type: `CPU` or `GPU`.
         :param resource_type: `ECS` or `Lingjun`.
+        :param max_age: seconds for which an answer that this process has got from the same DLC will do.
         """
         query = {
             "InstanceTypes": ",".join(instance_types) if instance_types else None,
             "AcceleratorType": accelerator_type,
             "ResourceType": resource_type,
         }
-        specs, _ = listing.read_all(
-            lambda page: self._repeatable(dlc_client.LIST_ECS_SPECS, query={**query, **page}),
-            items_key="EcsSpecs",
-            identity="InstanceType",
-            max_pages=MAX_PAGES,
-        )
-        return specs
+
+        def ask() -> list[dict[str, Any]]:
+            specs, _ = listing.read_all(
+                lambda page: self._repeatable(dlc_client.LIST_ECS_SPECS, query={**query, **page}),
+                items_key="EcsSpecs",
+                identity="InstanceType",
+                max_pages=MAX_PAGES,
+            )
+            return specs
+
+        if not max_age:
+            return ask()
+        question = (dlc_client.LIST_ECS_SPECS, *query.values())
+        return list(self._client.shared.get(question, max_age, ask))
 
     # --- the form's test button -------------------------------------------------------------------
 

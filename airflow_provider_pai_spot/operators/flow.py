@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from airflow_provider_pai_spot import settings as provider_settings
 from airflow_provider_pai_spot.attempts.drive import drive
 from airflow_provider_pai_spot.attempts.follow import follow
 from airflow_provider_pai_spot.attempts.kill import KillSwitch
 from airflow_provider_pai_spot.attempts.limits import WaitLimits
+from airflow_provider_pai_spot.attempts.queue_word import QueueWord
 from airflow_provider_pai_spot.attempts.session import earliest, identity_from, moment_from, open_jobs
 from airflow_provider_pai_spot.attempts.task_jobs import Ended, Finished, Waiting
 from airflow_provider_pai_spot.clock import SYSTEM_CLOCK
@@ -128,6 +130,7 @@ class OperatorFlow:
             now=SYSTEM_CLOCK.now,
             log=self.log,
             spot=True,
+            companions=(QueueWord(unusual_wait=provider_settings.unusual_wait(), now=SYSTEM_CLOCK.now, log=self.log),),
         )
         return drive(following, self.hook, SYSTEM_CLOCK)
 

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from airflow.sdk.exceptions import AirflowSensorTimeout, AirflowTaskTimeout
 
 from airflow_provider_pai_spot import settings as provider_settings
+from airflow_provider_pai_spot.attempts.drive import carry_out
 from airflow_provider_pai_spot.attempts.endings import error_for
 from airflow_provider_pai_spot.attempts.identity import Owner
 from airflow_provider_pai_spot.attempts.kill import KillSwitch
 from airflow_provider_pai_spot.attempts.ledger import MemoryStore, StateStore
 from airflow_provider_pai_spot.attempts.pod_logs import read_tails
+from airflow_provider_pai_spot.attempts.queue_word import QueueWord
 from airflow_provider_pai_spot.attempts.report import XCOM_OUTCOME
 from airflow_provider_pai_spot.attempts.session import after, identity_from, moment_from, open_jobs, report_for
 from airflow_provider_pai_spot.attempts.unseen import NOT_OBSERVED
@@ -88,6 +90,7 @@ class SensorFlow:
         )
         self.watch = open_watch(self.store, pointed_at, self.moment.generation, clock.now())
         self._tolerance = provider_settings.poll_error_tolerance()
+        self._unusual_wait = provider_settings.unusual_wait()
         self._status = ""
         self._farewell: str | None = None
 
@@ -123,6 +126,7 @@ class SensorFlow:
             looks.answered(job.status)
             if is_decided(job.status):
                 return self._conclude(classify(job, spot=True))
+            self._say_why_it_waits(job, looks)
         if self.clock.now() >= self._deadline:
             self._time_out(self._status)
         return None
@@ -161,6 +165,11 @@ class SensorFlow:
             raise PaiDlcUnavailable("GetJob's answer shows no Status")
         self._status = job.status
         return job
+
+    def _say_why_it_waits(self, job: Job, looks: Looks) -> None:
+        word = QueueWord(unusual_wait=self._unusual_wait, now=self.clock.now, log=self.log, spoken=looks.spoken)
+        carry_out(word.look(job), self.hook)
+        looks.spoke(word.spoken)
 
     def _looks(self) -> Looks:
         return Looks(

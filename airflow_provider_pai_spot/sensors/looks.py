@@ -9,11 +9,13 @@ from typing import Any
 
 from airflow_provider_pai_spot.attempts.follow import GONE_PATIENCE
 from airflow_provider_pai_spot.attempts.ledger import StateStore
+from airflow_provider_pai_spot.attempts.queue_word import Spoken
 from airflow_provider_pai_spot.attempts.unseen import gone, not_observed
 from airflow_provider_pai_spot.dlc.outcome import JobOutcome
 from airflow_provider_pai_spot.exceptions import PaiDlcError, PaiDlcNotFound
 
 LOOKS_KEY = "pai_spot_looks"
+_LONGEST = 1e9  # thirty years
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +26,7 @@ class _Seen:
     :param try_number: an outage is borne anew in each try.
     :param missed_since: the first of the looks that found no answer, ISO 8601 UTC; empty if DLC answers.
     :param gone_since: the first of the looks that DLC answered with 404.
+    :param spoken_since: of `Spoken`, as are the two after it.
     """
 
     job_id: str
@@ -31,6 +34,9 @@ class _Seen:
     status: str = ""
     missed_since: str = ""
     gone_since: str = ""
+    spoken_since: str = ""
+    spoken_after: float = 0.0
+    spoken_refused: bool = False
 
 
 class Looks:
@@ -66,6 +72,18 @@ class Looks:
             self._log.info("%s: %s", seen.job_id, status)
         self._remember(seen, replace(seen, status=status, missed_since="", gone_since=""))
 
+    @property
+    def spoken(self) -> Spoken:
+        """What was said about the wait for capacity."""
+        seen = self._recall()
+        return Spoken(seen.spoken_since, seen.spoken_after, seen.spoken_refused)
+
+    def spoke(self, spoken: Spoken) -> None:
+        """Remember what was said, for a next look that may be another process."""
+        seen = self._recall()
+        said = replace(seen, spoken_since=spoken.since, spoken_after=spoken.after, spoken_refused=spoken.refused)
+        self._remember(seen, said)
+
     def missed(self, error: PaiDlcError) -> JobOutcome | None:
         """Take a look that failed; the outcome if it is time to give up, None while it may still pass."""
         seen, now = self._recall(), self._now()
@@ -92,7 +110,13 @@ class Looks:
         if not isinstance(value, Mapping) or value.get("job_id") != self._blank.job_id:
             return self._blank
         status = value.get("status")
-        seen = replace(self._blank, status=status if isinstance(status, str) else "")
+        seen = replace(
+            self._blank,
+            status=status if isinstance(status, str) else "",
+            spoken_since=_time(value.get("spoken_since")),
+            spoken_after=_number(value.get("spoken_after")),
+            spoken_refused=value.get("spoken_refused") is True,
+        )
         if value.get("try_number") != self._blank.try_number:
             return seen
         return replace(seen, missed_since=_time(value.get("missed_since")), gone_since=_time(value.get("gone_since")))
@@ -104,6 +128,12 @@ class Looks:
 
 def _seconds(since: str, now: datetime) -> float:
     return (now - datetime.fromisoformat(since)).total_seconds()
+
+
+def _number(value: Any) -> float:
+    """Return a stored number of seconds, 0 if it is none."""
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return float(value) if is_number and 0 <= value <= _LONGEST else 0.0
 
 
 def _time(value: Any) -> str:

@@ -14,6 +14,7 @@ from airflow_provider_pai_spot.attempts.drive import JobReader, answer
 from airflow_provider_pai_spot.attempts.follow import follow
 from airflow_provider_pai_spot.attempts.identity import TaskIdentity
 from airflow_provider_pai_spot.attempts.limits import WaitLimits
+from airflow_provider_pai_spot.attempts.queue_word import QueueWord
 from airflow_provider_pai_spot.clock import Clock
 from airflow_provider_pai_spot.dlc.job import Job
 from airflow_provider_pai_spot.dlc.outcome import JobOutcome
@@ -45,6 +46,7 @@ async def follow_to_the_end(trigger: SpotJobTrigger) -> JobOutcome:
         now=clock.now,
         log=trigger.log,
         spot=True,
+        companions=(QueueWord(unusual_wait=settings.unusual_wait(), now=clock.now, log=trigger.log),),
     )
     outcome = await _drive(following, hook, clock)
     await clock.asleep(max(0.0, earliest - clock.now().timestamp()))

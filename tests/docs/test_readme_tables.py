@@ -26,7 +26,7 @@ from airflow_provider_pai_spot.recovery import SpotRecovery
 from airflow_provider_pai_spot.sensors.spot_job import SpotJobSensor
 
 CodeIn = Callable[[str], list[str]]
-LONGEST_README = 450
+LONGEST_README = 560
 REQUIRED = "required"
 OPTIONS = get_provider_info()["config"]["pai_spot"]["options"]
 

@@ -188,6 +188,18 @@ async def test_without_a_task_instance_nothing_is_stopped(emulator: DlcEmulator)
     assert emulator.control.job(job_id)["Status"] != "Stopped"
 
 
+async def test_all_that_wait_for_one_type_share_one_question_for_its_price(
+    emulator: DlcEmulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AIRFLOW__PAI_SPOT__UNUSUAL_WAIT", "1")
+    emulator.control.plan(JobPlan(pending_seconds=600), times=None)
+    jobs = [submit(emulator) for _ in range(50)]
+    await asyncio.gather(*(events_of(trigger(job_id, pending_timeout=3)) for job_id in jobs))
+    requests = emulator.control.requests()
+    assert requests["ListEcsSpecs"] == 1
+    assert requests["GetJobEvents"] >= len(jobs)
+
+
 async def test_waiting_never_blocks_the_loop(emulator: DlcEmulator, caplog: pytest.LogCaptureFixture) -> None:
     """Twenty triggers on slow answers, under asyncio's own watch for callbacks of 100 ms and more."""
     jobs = [submit(emulator, JobPlan(run_seconds=1.0)) for _ in range(20)]
