@@ -11,6 +11,7 @@ import contextlib
 import os
 import shutil
 import signal
+import socket
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -28,7 +29,8 @@ WORKER_SLOTS = 4
 TRIGGERER_HEALTH_SECONDS = 15
 _LOCAL_SETTINGS = Path(__file__).with_name("worker_settings.py")
 _POLL_SECONDS = 0.25
-_START_SECONDS = 240.0
+_START_SECONDS = 420.0
+_CONNECT_SECONDS = 0.5
 _STOP_GRACE_SECONDS = 10.0
 
 COMPONENTS: dict[str, list[str]] = {
@@ -60,8 +62,8 @@ _QUICK_LIFE = {
     "CELERY__WORKER_PREFETCH_MULTIPLIER": "1",
     # A worker that died kept messages to itself; Redis hands them out again after this time.
     "CELERY_BROKER_TRANSPORT_OPTIONS__VISIBILITY_TIMEOUT": "300",
-    # An API server takes half a minute to come back here; a task that starts meanwhile should wait for it.
-    "WORKERS__EXECUTION_API_RETRIES": "8",
+    # An API server takes from half a minute to three to come back; a task that starts meanwhile should wait for it.
+    "WORKERS__EXECUTION_API_RETRIES": "20",
     "WORKERS__EXECUTION_API_RETRY_WAIT_MAX": "10",
     "CORE__MAX_ACTIVE_TASKS_PER_DAG": "64",
 }
@@ -97,6 +99,7 @@ class Deployment:
         self.logs = home / "components"
         self.task_logs = home / "logs"
         port = free_port()
+        self._address = ("127.0.0.1", port)
         self.client = AirflowClient(f"http://127.0.0.1:{port}")
         connections = {"pai_dlc_default": connection}
         settings = {
@@ -188,6 +191,14 @@ class Deployment:
             session_id = os.getsid(pid)
             return next((name for name, one in self._running.items() if one.session_id == session_id), None)
         return None
+
+    def is_reachable(self) -> bool:
+        """Whether the API server takes connections."""
+        try:
+            socket.create_connection(self._address, _CONNECT_SECONDS).close()
+        except OSError:
+            return False
+        return True
 
     def dead_components(self) -> list[str]:
         """Return the components that ended by themselves."""

@@ -60,6 +60,7 @@ class Saboteur:
         self._answers_to_lose = 0
         self._slow_stops: list[float] = []
         self._now = 0.0
+        self._held = 0.0
         self._is_over = False
         self.freezer = Freezer(deployment=deployment, database=database, rng=rng, after=self._after, again=self._again)
         self.striker = Striker(
@@ -85,17 +86,21 @@ class Saboteur:
         hits = {**self._kills, **struck, **frozen}
         return {one: hits.get(one, 0) for one in KILLS}
 
-    def act(self, now: float, share_done: float) -> None:
+    def act(self, now: float, share_done: float, *, hold: bool) -> None:
         """
         Do what is due.
 
         :param now: seconds after the first task could start.
         :param share_done: fraction of the work that is done.
+        :param hold: whether the timetable stands still. It should while the API server is away: a busy machine needs
+            minutes to start one, nobody gets anything done meanwhile, and all kills would hit an Airflow that waits.
         """
-        self._now = now
+        passed, self._now = now - self._now, now
         while self._later and self._later[0][0] <= now:
             heapq.heappop(self._later)[2]()
-        if self._events and (self._events[0].at <= now or self._events[0].share < share_done):
+        if hold:
+            self._held += passed
+        elif self._events and (self._events[0].at + self._held <= now or self._events[0].share < share_done):
             self._begin(self._events.popleft().trouble)
         self.striker.look()
 

@@ -143,21 +143,21 @@ class SeedRun:
 
     def _go_on_until_all_ended(self, database: AirflowDatabase, saboteur: Saboteur, deployment: Deployment) -> bool:
         began = time.monotonic()
-        done, look_at, report_at = 0.0, 0.0, 0.0
+        done, look_at, report_at, hold = 0.0, 0.0, 0.0, False
         while (now := time.monotonic() - began) < _LIMIT_SECONDS:
             if now >= look_at:
                 look_at = now + _LOOK_EVERY
                 states = database.run_states(DAG_ID)
                 if len(states) == self._workload.runs and set(states.values()) <= {"success", "failed"}:
                     return True
-                done = self._share_done(database)
+                done, hold = self._share_done(database), not deployment.is_reachable()
                 for name in deployment.dead_components():
                     log.warning("%6.1f s  %s ended by itself; starting it again", now, name)
                     deployment.start_component(name)
             if now >= report_at:
                 report_at = now + _REPORT_EVERY
                 log.info("%6.1f s  %3.0f %% done", now, 100 * done)
-            saboteur.act(now, done)
+            saboteur.act(now, done, hold=hold)
             time.sleep(_WATCHING_PAUSE if saboteur.watching else _ORDINARY_PAUSE)
         return False
 
