@@ -14,7 +14,11 @@ from airflow_provider_pai_spot.hooks.pai_dlc import PaiDlcHook
 from airflow_provider_pai_spot.operators.spot_job import SubmitSpotJobOperator
 from airflow_provider_pai_spot.sensors.spot_job import SpotJobSensor
 
-FORMS = pytest.mark.parametrize("form", [{"deferrable": True}, {"deferrable": False}], ids=["deferrable", "poke"])
+FORMS = pytest.mark.parametrize(
+    "form",
+    [{"deferrable": True}, {"deferrable": False}, {"deferrable": False, "mode": "reschedule"}],
+    ids=["deferrable", "poke", "reschedule"],
+)
 IS_LOST = JobPlan(run_seconds=30, revoke_after=0.2)
 REQUEST: dict[str, Any] = {
     "image": "registry.example.com/train:1",
