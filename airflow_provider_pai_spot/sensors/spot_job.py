@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from airflow.sdk import BaseSensorOperator
 from airflow.sdk.bases.sensor import PokeReturnValue
-from airflow.sdk.exceptions import AirflowSensorTimeout, AirflowSkipException, AirflowTaskTimeout
+from airflow.sdk.exceptions import (
+    AirflowFailException,
+    AirflowSensorTimeout,
+    AirflowSkipException,
+    AirflowTaskTimeout,
+)
 
 from airflow_provider_pai_spot.links.pai_console import PaiJobLink
 from airflow_provider_pai_spot.settings import DEFAULT_CONN_ID
@@ -120,8 +126,11 @@ class SpotJobSensor(BaseSensorOperator):
         """Submit the successor of a job that an earlier try saw lost; then watch."""
         flow = self._begin(context)
         try:
-            flow.begin()
-            return flow.watch_deferred() if self.deferrable else super().execute(context)
+            with self._softened():
+                flow.begin()
+                if self.deferrable:
+                    return flow.watch_deferred()
+            return super().execute(context)
         except (AirflowSensorTimeout, AirflowSkipException, AirflowTaskTimeout) as end:
             self._let_go(flow, end)  # Airflow knows nothing of a job that should go with its sensor
             raise
@@ -147,6 +156,22 @@ class SpotJobSensor(BaseSensorOperator):
         """Stop the job if asked to (`cancel_on_kill`) and Airflow has given the sensor up."""
         if self._flow is not None:
             self._flow.kill.pull()
+
+    @contextmanager
+    def _softened(self) -> Iterator[None]:
+        """What Airflow's own sensors make of an end while they poke, for an end that is seen before anything else."""
+        try:
+            yield
+        except AirflowSkipException:
+            raise
+        except (AirflowSensorTimeout, AirflowTaskTimeout, AirflowFailException) as end:
+            if self.soft_fail or self.never_fail:
+                raise AirflowSkipException(f"skipped instead of failed: {end}") from end
+            raise
+        except Exception as error:
+            if self.never_fail:
+                raise AirflowSkipException(f"skipped instead of failed: {error}") from error
+            raise
 
     def _let_go(self, flow: SensorFlow, end: BaseException) -> None:
         self.log.warning("%s: %s: %s", flow.watch.job_id, type(end).__name__, flow.let_go())

@@ -170,6 +170,19 @@ def test_each_mapped_sensor_replaces_its_own_job(emulator: DlcEmulator, run_dag:
         assert run.xcom("wait", map_index=index) == run.xcom("submit", map_index=index)
 
 
+@pytest.mark.parametrize("softly", ["soft_fail", "never_fail"])
+@pytest.mark.parametrize("over", [True, False], ids=["over at the first look", "seen to end"])
+def test_a_deferrable_sensor_that_may_be_skipped_is_skipped_whenever_it_sees_the_end(
+    emulator: DlcEmulator, run_dag: Any, softly: str, over: bool
+) -> None:
+    job_id = job_made_elsewhere(emulator, JobPlan(run_seconds=0.1 if over else 3, exit_code=1))
+    if over:
+        emulator.control.wait_for(job_id, "Failed")
+    run = run_dag(watch_only(job_id, **{softly: True}))
+    assert (run.task_states, run.tries) == ({"wait": "skipped"}, {"wait": 1})
+    assert run.xcom("wait", "outcome")["verdict"] == "failed"
+
+
 @pytest.mark.parametrize(
     ("arguments", "word"),
     [

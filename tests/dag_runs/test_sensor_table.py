@@ -61,7 +61,7 @@ def test_a_job_made_elsewhere_ends_the_sensor_as_it_ended_at_the_first_try(
     assert len(emulator.control.jobs()) == len(ENDS)
 
 
-@pytest.mark.parametrize("form", ["poke", "reschedule"])
+@pytest.mark.parametrize("form", FORMS)
 def test_with_soft_fail_what_did_not_succeed_is_skipped(emulator: DlcEmulator, run_dag: Any, form: str) -> None:
     jobs = {how: made_elsewhere(emulator, how) for how in ENDS}
     run = run_dag(watching(jobs, soft_fail=True, **FORMS[form]))
