@@ -91,7 +91,15 @@ class SpotWatchEnded(SpotJobError, AirflowFailException):
 
 
 class SpotSubmissionRefused(PaiSpotError, AirflowFailException):
-    """The request cannot work as it is; sending it again would not change that."""
+    """
+    The request cannot work as it is; sending it again would not change that.
+
+    :param ambiguous: whether there may be a job all the same, because the answer to an earlier request was lost.
+    """
+
+    def __init__(self, message: str, *, ambiguous: bool = False) -> None:
+        super().__init__(message)
+        self.ambiguous = ambiguous
 
 
 class PaiDlcError(PaiSpotError):

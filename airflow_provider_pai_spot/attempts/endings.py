@@ -23,6 +23,10 @@ _LIMITS: dict[StopReason, tuple[type[SpotJobError], str]] = {
     StopReason.RUN_TIMEOUT: (SpotRunTimeout, "ran longer than run_timeout"),
     StopReason.TOTAL_TIMEOUT: (SpotTotalTimeout, "total_timeout passed, all attempts together"),
     StopReason.EXECUTION_TIMEOUT: (SpotTotalTimeout, "execution_timeout passed, waiting included"),
+    StopReason.SPOT_TERMS: (
+        SpotJobStopped,
+        "was stopped because it did not run on the spot terms that were asked for (verify_spot_terms)",
+    ),
     StopReason.KILLED: (SpotJobStopped, "was stopped because its task was ended in Airflow"),
 }
 

@@ -68,6 +68,7 @@ class Attempt:
     :param verdict: how the job ended, once consumed.
     :param stop_reason: why we stopped it, stored before StopJob is sent.
     :param ledger: id of the ledger that submitted it; also a tag of the job.
+    :param terms_read: whether the job was seen to bid, or cannot be.
     """
 
     number: int
@@ -86,6 +87,7 @@ class Attempt:
     seconds_running: float = 0.0
     namespace: str = ""
     ledger: str = ""
+    terms_read: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""

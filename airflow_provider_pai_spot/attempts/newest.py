@@ -97,7 +97,7 @@ class NewestFinder:
         return self.ledger.change(intent.number, job_id=found.job_id)
 
     def _by_tags(self) -> tuple[Attempt, Job] | None:
-        """A first try can only meet jobs of a lost store, at once visible; a later one looks with patience."""
+        """A first try can only meet jobs of an earlier run, at once visible; a later one looks with patience."""
         if is_local_namespace(self.submitter.identity.namespace):
             if self.moment.try_number > 1:
                 self.log.warning(_CANNOT_TELL, self.submitter.identity.namespace)

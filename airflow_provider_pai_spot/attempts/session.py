@@ -98,6 +98,7 @@ def open_jobs(
         patience=settings.submit_lookup_patience(),
         clock=clock,
         log=log,
+        adopts=moment.try_number > 1,
         before_create=kill.check,
     )
     return TaskJobs(

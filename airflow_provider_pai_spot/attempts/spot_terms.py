@@ -10,8 +10,22 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from enum import StrEnum
-from typing import Any
+from typing import Any, Protocol
+
+from airflow_provider_pai_spot.clock import Clock
+from airflow_provider_pai_spot.exceptions import (
+    PaiDlcError,
+    PaiDlcNotFound,
+    PaiDlcThrottled,
+    PaiDlcUnavailable,
+)
+
+_MAY_PASS = (PaiDlcUnavailable, PaiDlcThrottled, PaiDlcNotFound)
+_LOOK_EVERY = 5.0
+_WITNESSED = 2
+"""How many looks must agree before a job is stopped."""
 
 
 class SpotTerms(StrEnum):
@@ -20,6 +34,16 @@ class SpotTerms(StrEnum):
     CONFIRMED = "confirmed"
     CONTRADICTED = "contradicted"
     ABSENT = "absent"
+    """Not shown, and no second witness says that the job does not bid."""
+    UNREAD = "unread"
+
+
+class ReadsJobs(Protocol):
+    """The call of the hook that is needed here."""
+
+    def get_job(self, job_id: str) -> dict[str, Any]:
+        """Return GetJob's JSON."""
+        ...
 
 
 _COMPARED = ("SpotStrategy", "SpotDiscountLimit", "SpotPriceLimit")
@@ -49,24 +73,93 @@ def compare(sent: Mapping[str, Any], seen: Mapping[str, Any]) -> TermsCheck:
         absent = absent or not echoed
         for key, value in echoed.items():
             if not _same(spec[key], value):
-                detail = f"role {role_type}: {key} was sent as {spec[key]!r} and is {value!r}"
+                detail = f"role {role_type}: asked for {key} {spec[key]!r}, GetJob shows {value!r}"
                 return TermsCheck(SpotTerms.CONTRADICTED, detail)
-    return TermsCheck(SpotTerms.ABSENT if absent else SpotTerms.CONFIRMED)
+    return TermsCheck(SpotTerms.ABSENT, _asked(sent)) if absent else TermsCheck(SpotTerms.CONFIRMED)
 
 
-def second_witness(job_id: str, list_as: Callable[[str], Sequence[Mapping[str, Any]]], looks: int = 2) -> TermsCheck:
+def compare_presence(sent: Mapping[str, Any], seen: Mapping[str, Any]) -> TermsCheck:
     """
-    Ask ListJobs about a job whose SpotSpec is not echoed.
+    Look whether a job that an earlier try submitted bids at all; how much it bids, that try may have changed.
+
+    :param sent: the request, whose roles bid.
+    :param seen: GetJob's JSON.
+    """
+    shown = [role["SpotSpec"] for role in _roles(seen) if role.get("SpotSpec")]
+    return TermsCheck(SpotTerms.CONFIRMED) if shown else TermsCheck(SpotTerms.ABSENT, _asked(sent))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TermsReader:
+    """
+    Reads back whether a job bids as it was asked to.
 
     :param list_as: lists our jobs of one PaymentType (`Spot`, `PostPaid`), this job among them if it is one.
-    :return: `CONTRADICTED` if it is shown as PostPaid and not as Spot, `looks` times; otherwise `ABSENT`.
+    :param patience: seconds a new job may stay invisible.
     """
-    for _ in range(looks):
-        as_spot = any(item.get("JobId") == job_id for item in list_as("Spot"))
-        as_post_paid = any(item.get("JobId") == job_id for item in list_as("PostPaid"))
-        if as_spot or not as_post_paid:
-            return TermsCheck(SpotTerms.ABSENT)
-    return TermsCheck(SpotTerms.CONTRADICTED, "ListJobs shows it with PaymentType PostPaid and not with Spot")
+
+    hook: ReadsJobs
+    list_as: Callable[[str], Sequence[Mapping[str, Any]]]
+    patience: float
+    clock: Clock
+
+    def of_new(self, sent: Mapping[str, Any], job_id: str) -> TermsCheck:
+        """
+        Look at a job that was just created.
+
+        :param sent: its CreateJob body.
+        """
+        return self._when_visible(lambda: self._second_opinion(compare(sent, self.hook.get_job(job_id)), job_id))
+
+    def of_found(self, asked: Mapping[str, Any], job: Mapping[str, Any]) -> TermsCheck:
+        """
+        Look at a job that an earlier try submitted and could not look at.
+
+        :param asked: the request as the task asks for it.
+        :param job: GetJob's JSON.
+        """
+        return self._when_visible(lambda: self._second_opinion(compare_presence(asked, job), str(job.get("JobId"))))
+
+    def _when_visible(self, look: Callable[[], TermsCheck]) -> TermsCheck:
+        until = self.clock.now() + timedelta(seconds=self.patience)
+        while True:
+            try:
+                return look()
+            except PaiDlcError as error:
+                if not isinstance(error, _MAY_PASS) or self.clock.now() >= until:
+                    return TermsCheck(SpotTerms.UNREAD, str(error))
+            self.clock.sleep(_LOOK_EVERY)
+
+    def _second_opinion(self, check: TermsCheck, job_id: str) -> TermsCheck:
+        """Ask ListJobs about a job whose SpotSpec is not shown; twice, since a list may lag behind what it lists."""
+        if check.terms is not SpotTerms.ABSENT:
+            return check
+        until = self.clock.now() + timedelta(seconds=self.patience)
+        seen_as_post_paid = 0
+        while not _lists(self.list_as("Spot"), job_id):
+            seen_as_post_paid += _lists(self.list_as("PostPaid"), job_id)
+            if seen_as_post_paid == _WITNESSED:
+                return TermsCheck(
+                    SpotTerms.CONTRADICTED, f"{check.detail}, and ListJobs shows it as PostPaid, not Spot"
+                )
+            if self.clock.now() >= until:
+                break
+            self.clock.sleep(_LOOK_EVERY)
+        return check
+
+
+def _lists(items: Sequence[Mapping[str, Any]], job_id: str) -> bool:
+    return any(item.get("JobId") == job_id for item in items)
+
+
+def _asked(sent: Mapping[str, Any]) -> str:
+    """Say what was asked for and is not shown."""
+    asked = [f"role {role.get('Type')}: {_in_words(role['SpotSpec'])}" for role in _roles(sent) if role.get("SpotSpec")]
+    return f"asked for {'; '.join(asked)}; GetJob shows no SpotSpec"
+
+
+def _in_words(spec: Mapping[str, Any]) -> str:
+    return ", ".join(f"{key} {spec[key]!r}" for key in _COMPARED if key in spec)
 
 
 def _roles(job: Mapping[str, Any]) -> list[Mapping[str, Any]]:

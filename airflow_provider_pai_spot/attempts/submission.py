@@ -89,6 +89,7 @@ class Submitter:
     :param ledger: its id tells our jobs from those of another run, or installation, that has the same names.
     :param since: what was created before belongs to an earlier run, for a ledger that knows no attempts yet.
     :param patience: seconds a created job may stay invisible in ListJobs.
+    :param adopts: whether jobs of a lost ledger can be ours: a first try has submitted none yet, whatever clocks say.
     :param before_create: called right before each CreateJob; raises if the task was killed meanwhile.
     """
 
@@ -99,6 +100,7 @@ class Submitter:
     patience: float
     clock: Clock
     log: Any
+    adopts: bool = True
     before_create: Callable[[], None] = lambda: None
 
     def find(self) -> FoundJobs:
@@ -129,14 +131,16 @@ class Submitter:
         while True:
             unanswered = None
             try:
-                found = [job for job in self.find().of_this_run if job.tags.get(TAG_ATTEMPT) == str(attempt)]
-                if found:
+                if found := self._of_attempt(attempt):
                     return self._keep_one(found)
             except (PaiDlcUnavailable, PaiDlcThrottled) as error:
                 unanswered = error
             if self._is_enough(unanswered, until):
                 return None
             self.clock.sleep(_LOOK_EVERY)
+
+    def _of_attempt(self, attempt: int) -> list[Job]:
+        return [job for job in self.find().of_this_run if job.tags.get(TAG_ATTEMPT) == str(attempt)]
 
     def _is_enough(self, unanswered: PaiDlcError | None, until: datetime) -> bool:
         """Whether the search may end: after its time, and with a look that was answered."""
@@ -164,35 +168,52 @@ class Submitter:
         :param look_for_twins: whether the same attempt may have been submitted before; of two, one is stopped.
         :param give_up_at: nothing is sent again after this.
         :raises SpotSubmissionRefused: DLC will not take this request, now or later.
-        :raises PaiDlcError: no answer after all, or no stock at submission; a later try may succeed. `ambiguous` is
-            true if any of the answers was.
+        :raises PaiDlcError: no answer after all, or no stock at submission; a later try may succeed.
+            `ambiguous` of any of these is true if there may be a job all the same, by an answer that was lost earlier.
         """
+        doubtful = look_for_twins
         for tries_left in range(_CREATE_TRIES - 1, -1, -1):
             self.before_create()
             renew_intent()
             try:
                 job_id = self.hook.create_job(body)
-                return self._without_twins(job_id, attempt) if look_for_twins else job_id
-            except PaiDlcUnavailable as error:
-                if error.ambiguous:
-                    look_for_twins = True
+                return self.only_one(job_id, attempt) if doubtful else job_id
+            except (PaiDlcUnavailable, PaiDlcThrottled) as error:
+                if getattr(error, "ambiguous", False):
+                    doubtful = True
                     if job := self._look_after(error, attempt):
                         return job.job_id
-                self._pause_or_raise(error, tries_left, give_up_at, look_for_twins)
-            except PaiDlcThrottled as error:
-                self._pause_or_raise(error, tries_left, give_up_at, look_for_twins)
-            except PaiDlcRefused as error:
-                raise _refusal(error) from None
+                self._pause_or_raise(error, tries_left, give_up_at, doubtful)
+            except PaiDlcError as error:
+                if doubtful and (job := self._look_once_more(attempt)):
+                    return job.job_id
+                raise _refusal(error, doubtful) from None
         raise AssertionError("the last try returns or raises")
 
-    def _without_twins(self, job_id: str, attempt: int) -> str:
-        """Return the id that counts; whatever cannot be seen now is left to the sweep."""
-        try:
-            found = self.find_attempt(attempt, patiently=False)
-        except PaiDlcError as error:
-            self.log.warning("could not look for a second job of attempt %d: %s", attempt, error)
-            return job_id
-        return found.job_id if found else job_id
+    def only_one(self, job_id: str, attempt: int) -> str:
+        """
+        Return the id that counts of an attempt that somebody else may have submitted, too; other jobs are stopped.
+
+        Looks until our own job is listed: an older one of the same attempt then is, too (assumed: DLC lists jobs in the
+        order they were made), and of two submitters the one with the younger job makes way. What cannot be seen within
+        `patience` is left to the sweep.
+        """
+        until = self.clock.now() + timedelta(seconds=self.patience)
+        while True:
+            try:
+                found = self._of_attempt(attempt)
+                if any(job.job_id == job_id for job in found) or self.clock.now() >= until:
+                    return self._keep_one(self._with_own(found, job_id)).job_id
+            except PaiDlcError as error:
+                if self.clock.now() >= until:
+                    self.log.warning("could not look for a second job of attempt %d: %s", attempt, error)
+                    return job_id
+            self.clock.sleep(_LOOK_EVERY)
+
+    def _with_own(self, found: list[Job], job_id: str) -> list[Job]:
+        """Another one that is listed must not hide ours, which is not."""
+        known = any(job.job_id == job_id for job in found)
+        return found if known else [*found, Job(self.hook.get_job(job_id))]
 
     def _look_after(self, error: PaiDlcError, attempt: int) -> Job | None:
         self.log.warning(
@@ -204,6 +225,14 @@ class Submitter:
             return self.find_attempt(attempt, patiently=True)
         except PaiDlcError:
             raise error from None  # the ambiguous one: whoever goes on must know that there may be a job
+
+    def _look_once_more(self, attempt: int) -> Job | None:
+        """Before a no is believed that came after a lost answer; whoever goes on looks with patience again."""
+        try:
+            return self.find_attempt(attempt, patiently=False)
+        except PaiDlcError as error:
+            self.log.warning("could not look for the job of the lost answer: %s", error)
+            return None
 
     def _pause_or_raise(self, error: PaiDlcError, tries_left: int, give_up_at: datetime | None, doubtful: bool) -> None:
         backoff = min(_LONGEST_BACKOFF, _FIRST_BACKOFF * 2 ** (_CREATE_TRIES - 1 - tries_left))
@@ -232,7 +261,7 @@ class Submitter:
         if job.tags.get(TAG_LEDGER) == self.ledger.ledger_id:
             return True
         began = self.since.replace(microsecond=0)  # DLC shows whole seconds
-        return self._may_judge and (job.created_at is None or job.created_at >= began)
+        return self._may_judge and self.adopts and (job.created_at is None or job.created_at >= began)
 
     def _keep_one(self, found: list[Job]) -> Job:
         """Two jobs of one attempt: one that lives or succeeded counts, the older of such two; the other is stopped."""
@@ -265,8 +294,8 @@ def _doubtful(error: PaiDlcError) -> PaiDlcError:
     )
 
 
-def _refusal(error: PaiDlcRefused) -> PaiDlcError | SpotSubmissionRefused:
+def _refusal(error: PaiDlcError, doubtful: bool) -> PaiDlcError | SpotSubmissionRefused:
     text = f"{error.code} {error}".lower()
-    if any(word in text for word in _OUT_OF_STOCK):
-        return error
-    return SpotSubmissionRefused(f"DLC refused the job, and would again: {error}")
+    if not isinstance(error, PaiDlcRefused) or any(word in text for word in _OUT_OF_STOCK):
+        return _doubtful(error) if doubtful else error
+    return SpotSubmissionRefused(f"DLC refused the job, and would again: {error}", ambiguous=doubtful)

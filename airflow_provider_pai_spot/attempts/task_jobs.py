@@ -7,7 +7,7 @@ Both answer with what comes next, so that operator and sensor only have to wait 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Protocol, Self
@@ -22,7 +22,7 @@ from airflow_provider_pai_spot.attempts.newest import NewestFinder
 from airflow_provider_pai_spot.attempts.pod_logs import LogCalls, read_tails
 from airflow_provider_pai_spot.attempts.reattach import Action, NewestJob, decide, newest_state
 from airflow_provider_pai_spot.attempts.report import Report
-from airflow_provider_pai_spot.attempts.spot_terms import SpotTerms, compare, second_witness
+from airflow_provider_pai_spot.attempts.spot_terms import SpotTerms, TermsCheck, TermsReader
 from airflow_provider_pai_spot.attempts.stopping import stop_and_wait
 from airflow_provider_pai_spot.attempts.submission import JobCalls, Submitter
 from airflow_provider_pai_spot.attempts.unseen import NOT_OBSERVED
@@ -118,6 +118,7 @@ class TaskJobs:
         self.clock = clock
         self.log = log
         self.after_create = after_create
+        self.terms = TermsReader(hook=hook, list_as=submitter.list_as, patience=submitter.patience, clock=clock)
         self._interrupted = False
         self.finder = NewestFinder(submitter=submitter, ledger=ledger, moment=moment, log=log)
 
@@ -184,6 +185,8 @@ class TaskJobs:
         self.ledger.change(attempt.number, generation=self.moment.generation, try_number=self.moment.try_number)
         self.report.job(job.job_id)
         self.log.info("re-attached to %s (%s), %s", job.job_id, job.status, self.moment)
+        if not attempt.terms_read:
+            self._verify_spot_terms(attempt, job.job_id, lambda: self.terms.of_found(self.wanted.request.body, job.raw))
         return Waiting(job.job_id)
 
     def _say_what_differs(self, attempt: Attempt) -> None:
@@ -225,7 +228,7 @@ class TaskJobs:
         self.report.job(job_id)
         self.report.submitted(attempt, str(self.moment), attempt.bid)
         self.after_create(job_id)
-        self._verify_spot_terms(attempt, body, job_id)
+        self._verify_spot_terms(attempt, job_id, lambda: self.terms.of_new(body, job_id))
         return Waiting(job_id)
 
     def _store_intent(self, attempt: Attempt) -> None:
@@ -260,20 +263,19 @@ class TaskJobs:
         except InvalidJobRequest as error:
             raise SpotSubmissionRefused(str(error)) from None
 
-    def _verify_spot_terms(self, attempt: Attempt, body: Mapping[str, Any], job_id: str) -> None:
+    def _verify_spot_terms(self, attempt: Attempt, job_id: str, read: Callable[[], TermsCheck]) -> None:
+        """Once for each job, by the first try that gets to it: a job that does not bid costs the full price."""
         if self.wanted.verify_spot_terms == "off":
             return
-        try:
-            check = compare(body, self.hook.get_job(job_id))
-            if check.terms is SpotTerms.ABSENT:
-                check = second_witness(job_id, self.submitter.list_as)
-        except PaiDlcError as error:
-            self.log.warning("%s: its spot terms could not be read back: %s", job_id, error)
+        check = read()
+        if check.terms is SpotTerms.UNREAD:
+            self.log.warning("%s: its spot terms could not be read back: %s", job_id, check.detail)
             return
         if check.terms is SpotTerms.CONTRADICTED:
             self._refuse_terms(attempt, job_id, check.detail)
         elif check.terms is SpotTerms.ABSENT:
             self.log.warning("%s: DLC does not echo SpotSpec, so the bid cannot be confirmed", job_id)
+        self.ledger.change(attempt.number, terms_read=True)
 
     def _refuse_terms(self, attempt: Attempt, job_id: str, detail: str) -> None:
         message = f"{job_id} does not run on the spot terms that were asked for: {detail}"

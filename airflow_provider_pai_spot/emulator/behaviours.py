@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from airflow_provider_pai_spot.emulator.spot_terms import TREATMENTS
+
 
 class Certainty(StrEnum):
     """How sure we are that DLC behaves so."""
@@ -110,6 +112,7 @@ BEHAVIOURS: tuple[Behaviour, ...] = (
     Behaviour("request_limit_bytes", 65536, _D, "CreateJob: the whole request"),
     Behaviour("off_grid_bid", "accept", _A, "0.85 or 1.0: 10 % steps are the console's words", ("accept", "reject")),
     Behaviour("unknown_ecs_spec", "accept", _A, "an instance type this emulator has no row for", ("accept", "reject")),
+    Behaviour("spot_terms", "kept", _A, "no page promises that a job bids as CreateJob asked", TREATMENTS),
     Behaviour("default_workspace_id", "1", _A, "a request without WorkspaceId silently gets the default one"),
     # --- execution -------------------------------------------------------------------------------------
     Behaviour("rank_variables", True, _A, "RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT, as PyTorchJob sets them"),

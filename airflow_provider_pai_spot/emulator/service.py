@@ -18,6 +18,7 @@ from airflow_provider_pai_spot.emulator.plans import PlanBook
 from airflow_provider_pai_spot.emulator.record import Job, Pod, new_job_id, spot_roles_of
 from airflow_provider_pai_spot.emulator.simulation import Simulation
 from airflow_provider_pai_spot.emulator.specs import INSTANCE_TYPES, InstanceType
+from airflow_provider_pai_spot.emulator.spot_terms import treated
 from airflow_provider_pai_spot.emulator.traits import stoppable
 from airflow_provider_pai_spot.emulator.validation import check_create_job, check_tags
 
@@ -77,7 +78,7 @@ class DlcService:
             raise invalid_parameter("The body must be a JSON object.")
         check_create_job(body, self.behaviours)
         with self.present() as now:
-            job = self._new_job(copy.deepcopy(body), caller, now)
+            job = self._new_job(treated(copy.deepcopy(body), self.behaviours["spot_terms"]), caller, now)
             self.simulation.add(job)
             return {"JobId": job.job_id}
 

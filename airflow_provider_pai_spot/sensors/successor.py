@@ -21,7 +21,7 @@ from airflow_provider_pai_spot.attempts.report import XCOM_JOB_ID, Report
 from airflow_provider_pai_spot.attempts.task_jobs import TaskJobs, Wanted
 from airflow_provider_pai_spot.dlc.job import Job
 from airflow_provider_pai_spot.dlc.outcome import Verdict
-from airflow_provider_pai_spot.exceptions import PaiDlcError, SpotSubmissionRefused
+from airflow_provider_pai_spot.exceptions import SpotSubmissionRefused
 from airflow_provider_pai_spot.recovery import bid_after
 
 if TYPE_CHECKING:
@@ -139,16 +139,11 @@ def _only_one(jobs: TaskJobs, job_id: str) -> str:
     own = jobs.ledger.find(job_id)
     if own is None:
         return job_id
-    try:
-        kept = jobs.submitter.find_attempt(own.number, patiently=False)
-    except PaiDlcError as error:
-        jobs.log.warning("could not look for a second successor beside %s: %s", job_id, error)
-        return job_id
-    if kept is None or kept.job_id == job_id:
-        return job_id
-    jobs.ledger.change(own.number, job_id=kept.job_id)
-    jobs.report.job(kept.job_id)
-    return kept.job_id
+    kept = jobs.submitter.only_one(job_id, own.number)
+    if kept != job_id:
+        jobs.ledger.change(own.number, job_id=kept)
+        jobs.report.job(kept)
+    return kept
 
 
 def _number(job: Job) -> int:

@@ -3,133 +3,23 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
+from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from airflow_provider_pai_spot.attempts.identity import Owner, TaskIdentity
 from airflow_provider_pai_spot.attempts.ledger import AttemptLedger, MemoryStore
-from airflow_provider_pai_spot.attempts.moment import TryMoment
-from airflow_provider_pai_spot.attempts.report import Report
-from airflow_provider_pai_spot.attempts.submission import Submitter
-from airflow_provider_pai_spot.attempts.task_jobs import Ended, TaskJobs, Waiting, Wanted
+from airflow_provider_pai_spot.attempts.task_jobs import Ended, Waiting
 from airflow_provider_pai_spot.dlc.job import Job
-from airflow_provider_pai_spot.dlc.job_request import build_job_request
 from airflow_provider_pai_spot.dlc.outcome import StopReason
 from airflow_provider_pai_spot.emulator import DlcEmulator, JobPlan
 from airflow_provider_pai_spot.exceptions import PaiDlcError, SpotJobError, SpotSubmissionRefused
-from airflow_provider_pai_spot.hooks.pai_dlc import PaiDlcHook
-from airflow_provider_pai_spot.recovery import SpotRecovery
 
 LAG = 20.0
-PATIENCE = 120.0
-REQUEST = {
-    "image": "registry.example.com/train:1",
-    "user_command": "python train.py",
-    "ecs_spec": "ecs.g7.xlarge",
-    "spot_discount_limit": 0.6,
-    "workspace_id": "1",
-    "display_name": "nightly-train",
-}
 
 
-class EmulatedClock:
-    """The provider's clock is the emulator's: sleeping here lets time pass there."""
-
-    def __init__(self, emulator: DlcEmulator) -> None:
-        self._emulator = emulator
-
-    def now(self) -> datetime:
-        return datetime.fromtimestamp(self._emulator.control.now(), UTC)
-
-    def sleep(self, seconds: float) -> None:
-        self._emulator.control.advance(seconds)
-
-    async def asleep(self, seconds: float) -> None:
-        self.sleep(seconds)
-
-
-@pytest.fixture(scope="module")
-def emulator() -> Iterator[DlcEmulator]:
-    with DlcEmulator(clock="manual", default_plan=JobPlan(run_seconds=None)) as running:
-        yield running
-
-
-@pytest.fixture(autouse=True)
-def _nothing_scripted(emulator: DlcEmulator) -> Iterator[None]:
-    yield
-    emulator.control.clear_faults()
-    emulator.control.clear_plans()
-    emulator.control.switch("list_lag_seconds", 0.0)
-    emulator.control.switch("settings_in_list", True)
-
-
-class Task:
-    """One task instance, whose tries can be begun, killed and begun again."""
-
-    def __init__(self, emulator: DlcEmulator, log: Any, run_id: str, **request: Any) -> None:
-        self.emulator, self.log = emulator, log
-        self.clock = EmulatedClock(emulator)
-        namespace = request.pop("namespace", "airflow.example.com")
-        self.identity = TaskIdentity(namespace=namespace, dag_id="nightly", run_id=run_id, task_id="train")
-        self.request = build_job_request(REQUEST | request)
-        self.store = MemoryStore()
-        self.run_started_at = self.clock.now()
-        self.pushed: dict[str, Any] = {}
-
-    def begin(self, try_number: int = 1, *, generation: int = 3, reattach: bool = True) -> TaskJobs:
-        hook = PaiDlcHook.from_connection(_connection(self.emulator), clock=self.clock)
-        moment = TryMoment(
-            try_number=try_number,
-            max_tries=generation,
-            started_at=self.clock.now(),
-            run_started_at=self.run_started_at,
-        )
-        ledger = AttemptLedger(self.store)
-        submitter = Submitter(
-            hook=hook,
-            identity=self.identity,
-            ledger=ledger,
-            since=self.run_started_at,
-            patience=PATIENCE,
-            clock=self.clock,
-            log=self.log,
-        )
-        report = Report(
-            push=self.pushed.__setitem__, log=self.log, console_url=lambda job: f"https://c/{job}", console_key="c"
-        )
-        wanted = Wanted(request=self.request, recovery=SpotRecovery(), owner=Owner.TASK, reattach=reattach)
-        return TaskJobs(
-            hook=hook,
-            submitter=submitter,
-            ledger=ledger,
-            wanted=wanted,
-            moment=moment,
-            report=report,
-            clock=self.clock,
-            log=self.log,
-        )
-
-    def jobs(self) -> list[dict[str, Any]]:
-        return [job for job in self.emulator.control.jobs() if _tag(job) == self.identity.key]
-
-    def live(self) -> list[dict[str, Any]]:
-        return [job for job in self.jobs() if job["Status"] not in ("Succeeded", "Failed", "Stopped")]
-
-
-def _connection(emulator: DlcEmulator) -> Any:
-    from airflow.sdk import Connection
-
-    return Connection.from_uri(emulator.connection_uri(), conn_id="pai_dlc_default")
-
-
-def _tag(job: dict[str, Any]) -> str:
-    return str(job["Settings"]["Tags"]["airflow-ti"])
-
-
-def begin_until_it_holds(task: Task, tries: int = 12) -> Waiting | Ended:
+def begin_until_it_holds(task: Any, tries: int = 12) -> Waiting | Ended:
     """Let Airflow retry, as it would, a try that an unreachable DLC failed."""
     for try_number in range(1, tries + 1):
         try:
@@ -140,7 +30,7 @@ def begin_until_it_holds(task: Task, tries: int = 12) -> Waiting | Ended:
 
 
 @pytest.mark.parametrize("seed", range(100))
-def test_a_lost_answer_and_a_list_that_lags_still_make_one_job(emulator: DlcEmulator, kept_log: Any, seed: int) -> None:
+def test_a_lost_answer_and_a_list_that_lags_still_make_one_job(emulator: DlcEmulator, new_task: Any, seed: int) -> None:
     rng = random.Random(seed)
     control = emulator.control
     control.switch("list_lag_seconds", LAG)
@@ -148,7 +38,7 @@ def test_a_lost_answer_and_a_list_that_lags_still_make_one_job(emulator: DlcEmul
     for _ in range(rng.randint(0, 3)):
         kind = rng.choice(["drop", "throttle", "server_error", "html_error"])
         control.fault(rng.choice(["CreateJob", "ListJobs", "GetJob"]), kind, times=rng.randint(1, 3))
-    task = Task(emulator, kept_log, run_id=f"seed-{seed}")
+    task = new_task(run_id=f"seed-{seed}")
     assert isinstance(begin_until_it_holds(task), Waiting)
     assert len(task.jobs()) == 1
     assert AttemptLedger(task.store).attempts[-1].job_id == task.jobs()[0]["JobId"]
@@ -156,12 +46,12 @@ def test_a_lost_answer_and_a_list_that_lags_still_make_one_job(emulator: DlcEmul
 
 @pytest.mark.parametrize("seed", range(30))
 def test_a_try_that_dies_while_submitting_leaves_one_job_to_the_next(
-    emulator: DlcEmulator, kept_log: Any, seed: int
+    emulator: DlcEmulator, kept_log: Any, new_task: Any, seed: int
 ) -> None:
     """kill -9 between CreateJob and storing its id: the intent is there, the id is not."""
     rng = random.Random(seed)
     emulator.control.switch("list_lag_seconds", rng.uniform(0, LAG))
-    task = Task(emulator, kept_log, run_id=f"killed-{seed}")
+    task = new_task(run_id=f"killed-{seed}")
     jobs = task.begin()
     jobs.ledger.put(jobs._next_attempt(None, False))
     if applied := rng.random() < 0.7:
@@ -174,10 +64,10 @@ def test_a_try_that_dies_while_submitting_leaves_one_job_to_the_next(
 
 @pytest.mark.parametrize("settings_in_list", [True, False])
 def test_a_lost_state_store_is_recovered_from_the_tags(
-    emulator: DlcEmulator, kept_log: Any, settings_in_list: bool
+    emulator: DlcEmulator, new_task: Any, settings_in_list: bool
 ) -> None:
     emulator.control.switch("settings_in_list", settings_in_list)
-    task = Task(emulator, kept_log, run_id=f"forgotten-{settings_in_list}")
+    task = new_task(run_id=f"forgotten-{settings_in_list}")
     first = task.begin().begin()
     task.store = MemoryStore()
     assert task.begin(2).begin() == first
@@ -186,59 +76,77 @@ def test_a_lost_state_store_is_recovered_from_the_tags(
     assert (attempt.number, attempt.generation, attempt.request_hash) == (0, 3, task.request.request_hash)
 
 
-def test_a_job_of_a_deleted_run_with_the_same_id_is_stopped_first(emulator: DlcEmulator, kept_log: Any) -> None:
-    old = Task(emulator, kept_log, run_id="scheduled__2026-11-30")
+def test_a_job_of_a_deleted_run_with_the_same_id_is_stopped_first(emulator: DlcEmulator, new_task: Any) -> None:
+    old = new_task(run_id="scheduled__2026-11-30")
     old.begin().begin()
     emulator.control.advance(600)
-    new = Task(emulator, kept_log, run_id="scheduled__2026-11-30")
+    new = new_task(run_id="scheduled__2026-11-30")
     new.begin().begin()
     assert new.jobs()[0]["Status"] == "Stopped"
     assert len(new.live()) == 1
 
 
-def test_last_week_s_success_is_never_this_week_s(emulator: DlcEmulator, kept_log: Any) -> None:
+def test_last_week_s_success_is_never_this_week_s(emulator: DlcEmulator, new_task: Any) -> None:
     emulator.control.plan(JobPlan(run_seconds=60))
-    old = Task(emulator, kept_log, run_id="scheduled__again")
+    old = new_task(run_id="scheduled__again")
     old.begin().begin()
     emulator.control.advance(600)
-    new = Task(emulator, kept_log, run_id="scheduled__again")
+    new = new_task(run_id="scheduled__again")
     assert isinstance(new.begin().begin(), Waiting)
     assert new.jobs()[0]["Status"] == "Succeeded"
     assert len(new.jobs()) == 2
 
 
-def test_a_person_s_clear_after_editing_the_command_replaces_the_job_and_names_the_keys(
-    emulator: DlcEmulator, kept_log: Any
+@pytest.mark.parametrize(
+    ("plan", "status"), [(JobPlan(run_seconds=60), "Succeeded"), (JobPlan(run_seconds=None), "Stopped")]
+)
+def test_clocks_that_differ_do_not_make_a_deleted_run_s_job_this_run_s(
+    emulator: DlcEmulator, new_task: Any, plan: JobPlan, status: str
 ) -> None:
-    task = Task(emulator, kept_log, run_id="edited")
+    """Airflow's clock is ten minutes behind DLC's, and the run is made anew within them."""
+    emulator.control.plan(plan)
+    old = new_task(run_id=f"behind-{status}")
+    old.begin().begin()
+    emulator.control.advance(300)
+    new = new_task(run_id=f"behind-{status}")
+    new.run_started_at = new.clock.now() - timedelta(minutes=10)
+    assert isinstance(new.begin().begin(), Waiting)
+    assert new.jobs()[0]["Status"] == status
+    assert len(new.live()) == 1
+
+
+def test_a_person_s_clear_after_editing_the_command_replaces_the_job_and_names_the_keys(
+    emulator: DlcEmulator, kept_log: Any, new_task: Any
+) -> None:
+    task = new_task(run_id="edited")
     task.begin(generation=3).begin()
-    task.request = build_job_request(REQUEST | {"user_command": "python train.py --lr 0.1"})
+    task.edit(user_command="python train.py --lr 0.1")
     task.begin(2, generation=4).begin()
     assert task.jobs()[0]["Status"] == "Stopped"
     assert [job["UserCommand"] for job in task.live()] == ["python train.py --lr 0.1"]
     assert any("differs in: UserCommand" in line for line in kept_log.lines)
 
 
-def test_a_person_s_clear_of_the_same_request_takes_the_job_over(emulator: DlcEmulator, kept_log: Any) -> None:
-    task = Task(emulator, kept_log, run_id="same")
+def test_a_person_s_clear_of_the_same_request_takes_the_job_over(emulator: DlcEmulator, new_task: Any) -> None:
+    task = new_task(run_id="same")
     first = task.begin(generation=3).begin()
     assert task.begin(2, generation=4).begin() == first
     assert task.pushed["job_id"] == first.job_id  # type: ignore[union-attr]
     assert len(task.jobs()) == 1
 
 
-def test_without_reattach_a_retry_stops_the_job_and_submits_another(emulator: DlcEmulator, kept_log: Any) -> None:
-    task = Task(emulator, kept_log, run_id="afresh")
+def test_without_reattach_a_retry_stops_the_job_and_submits_another(emulator: DlcEmulator, new_task: Any) -> None:
+    task = new_task(run_id="afresh")
     task.begin().begin()
     task.begin(2, reattach=False).begin()
     assert len(task.jobs()) == 2
     assert len(task.live()) == 1
 
 
-def test_a_success_that_was_consumed_is_told_again_and_not_repeated(emulator: DlcEmulator, kept_log: Any) -> None:
+def test_a_success_that_was_consumed_is_told_again_and_not_repeated(emulator: DlcEmulator, new_task: Any) -> None:
     """The worker died after consuming and before Airflow heard of it."""
     emulator.control.plan(JobPlan(run_seconds=60))
-    task = Task(emulator, kept_log, run_id="green")
+    task = new_task(run_id="green")
     task.begin().begin()
     emulator.control.advance(600)
     for try_number in (2, 3):
@@ -249,9 +157,9 @@ def test_a_success_that_was_consumed_is_told_again_and_not_repeated(emulator: Dl
     assert len(task.jobs()) == 1
 
 
-def test_a_failure_is_raised_once_and_then_tried_again(emulator: DlcEmulator, kept_log: Any) -> None:
+def test_a_failure_is_raised_once_and_then_tried_again(emulator: DlcEmulator, new_task: Any) -> None:
     emulator.control.plan(JobPlan(run_seconds=60, exit_code=1))
-    task = Task(emulator, kept_log, run_id="red")
+    task = new_task(run_id="red")
     task.begin().begin()
     emulator.control.advance(600)
     jobs = task.begin(2)
@@ -263,9 +171,9 @@ def test_a_failure_is_raised_once_and_then_tried_again(emulator: DlcEmulator, ke
     assert [one.number for one in AttemptLedger(task.store).attempts] == [0, 1]
 
 
-def test_a_job_that_finished_while_nobody_looked_is_told_truthfully(emulator: DlcEmulator, kept_log: Any) -> None:
+def test_a_job_that_finished_while_nobody_looked_is_told_truthfully(emulator: DlcEmulator, new_task: Any) -> None:
     emulator.control.plan(JobPlan(run_seconds=60))
-    task = Task(emulator, kept_log, run_id="asleep")
+    task = new_task(run_id="asleep")
     task.begin().begin()
     emulator.control.advance(timedelta(hours=9).total_seconds())
     jobs = task.begin(2)
@@ -275,9 +183,9 @@ def test_a_job_that_finished_while_nobody_looked_is_told_truthfully(emulator: Dl
     assert len(task.jobs()) == 1
 
 
-def test_a_refusal_leaves_nothing_behind(emulator: DlcEmulator, kept_log: Any) -> None:
+def test_a_refusal_leaves_nothing_behind(emulator: DlcEmulator, new_task: Any) -> None:
     emulator.control.fault("CreateJob", "server_error", times=1, status=400, code="InvalidParameter")
-    task = Task(emulator, kept_log, run_id="refused")
+    task = new_task(run_id="refused")
     with pytest.raises(SpotSubmissionRefused):
         task.begin().begin()
     assert task.jobs() == []
@@ -285,16 +193,16 @@ def test_a_refusal_leaves_nothing_behind(emulator: DlcEmulator, kept_log: Any) -
 
 
 def test_a_cleared_submit_task_finds_the_successors_that_its_sensor_submitted(
-    emulator: DlcEmulator, kept_log: Any
+    emulator: DlcEmulator, new_task: Any
 ) -> None:
-    task = Task(emulator, kept_log, run_id="two-tasks")
+    task = new_task(run_id="two-tasks")
     jobs = task.begin()
     first = jobs.begin()
     assert isinstance(first, Waiting)
     jobs.hand_over(first.job_id)
     emulator.control.advance(60)
     emulator.control.revoke(first.job_id)
-    by_sensor = Task(emulator, kept_log, run_id="two-tasks")
+    by_sensor = new_task(run_id="two-tasks")
     by_sensor.run_started_at = task.run_started_at
     sensor_jobs = by_sensor.begin(2)
     sensor_jobs.ledger.adopt(jobs.ledger.ledger_id)
@@ -304,20 +212,20 @@ def test_a_cleared_submit_task_finds_the_successors_that_its_sensor_submitted(
     assert [job["JobId"] for job in task.live()] == [successor.job_id]
 
 
-def test_clocks_that_differ_do_not_hide_a_job_of_ours(emulator: DlcEmulator, kept_log: Any) -> None:
+def test_clocks_that_differ_do_not_hide_a_job_of_ours(emulator: DlcEmulator, new_task: Any) -> None:
     """Airflow's clock is half a minute ahead of DLC's, and an answer is lost."""
     emulator.control.fault("CreateJob", "lost_answer")
-    task = Task(emulator, kept_log, run_id="skewed")
+    task = new_task(run_id="skewed")
     task.run_started_at = task.clock.now() + timedelta(seconds=30)
     task.begin().begin()
     assert len(task.jobs()) == 1
 
 
 def test_a_cleared_run_that_starts_anew_still_knows_an_interrupted_submission(
-    emulator: DlcEmulator, kept_log: Any
+    emulator: DlcEmulator, new_task: Any
 ) -> None:
     """Airflow gives a finished run another start date when a person clears it."""
-    task = Task(emulator, kept_log, run_id="started-anew")
+    task = new_task(run_id="started-anew")
     jobs = task.begin()
     jobs.ledger.put(jobs._next_attempt(None, False))
     jobs.hook.create_job(jobs._body(jobs.ledger.attempts[-1], None))
@@ -329,22 +237,22 @@ def test_a_cleared_run_that_starts_anew_still_knows_an_interrupted_submission(
 
 @pytest.mark.parametrize("namespace", ["localhost", "localhost:8080", "0.0.0.0:8080", "127.0.0.2:8080"])
 def test_under_a_name_that_everybody_has_no_job_of_another_installation_is_touched(
-    emulator: DlcEmulator, kept_log: Any, namespace: str
+    emulator: DlcEmulator, new_task: Any, namespace: str
 ) -> None:
     run_id = f"scheduled__{namespace}"
-    production = Task(emulator, kept_log, run_id=run_id, namespace=namespace)
+    production = new_task(run_id=run_id, namespace=namespace)
     production.begin().begin()
     emulator.control.advance(5)
-    staging = Task(emulator, kept_log, run_id=run_id, namespace=namespace)
+    staging = new_task(run_id=run_id, namespace=namespace)
     staging.begin().begin()
     staging.begin(2).begin()
     assert [job["Status"] for job in production.jobs()].count("Stopped") == 0
     assert len(production.live()) == 2
 
 
-def test_a_success_after_a_clear_is_told_again_to_the_retry_of_that_clear(emulator: DlcEmulator, kept_log: Any) -> None:
+def test_a_success_after_a_clear_is_told_again_to_the_retry_of_that_clear(emulator: DlcEmulator, new_task: Any) -> None:
     emulator.control.plan(JobPlan(run_seconds=600))
-    task = Task(emulator, kept_log, run_id="cleared-then-green")
+    task = new_task(run_id="cleared-then-green")
     task.begin(generation=2).begin()
     task.begin(2, generation=3).begin()
     emulator.control.advance(3600)
@@ -356,8 +264,8 @@ def test_a_success_after_a_clear_is_told_again_to_the_retry_of_that_clear(emulat
     assert len(task.jobs()) == 1
 
 
-def test_of_two_jobs_of_one_attempt_the_one_that_lives_counts(emulator: DlcEmulator, kept_log: Any) -> None:
-    task = Task(emulator, kept_log, run_id="twins")
+def test_of_two_jobs_of_one_attempt_the_one_that_lives_counts(emulator: DlcEmulator, new_task: Any) -> None:
+    task = new_task(run_id="twins")
     jobs = task.begin()
     jobs.ledger.put(jobs._next_attempt(None, False))
     body = jobs._body(jobs.ledger.attempts[-1], None)
@@ -368,22 +276,22 @@ def test_of_two_jobs_of_one_attempt_the_one_that_lives_counts(emulator: DlcEmula
     assert task.begin(2).begin() == Waiting(younger)
 
 
-def test_a_wait_that_dlc_asks_for_is_obeyed_within_reason(emulator: DlcEmulator, kept_log: Any) -> None:
+def test_a_wait_that_dlc_asks_for_is_obeyed_within_reason(emulator: DlcEmulator, new_task: Any) -> None:
     emulator.control.fault("CreateJob", "throttle", retry_after=86_400_000)
-    task = Task(emulator, kept_log, run_id="patient")
+    task = new_task(run_id="patient")
     began = task.clock.now()
     task.begin().begin()
     assert task.clock.now() - began < timedelta(minutes=3)
 
 
-def test_a_minute_of_trouble_before_anything_was_submitted_costs_no_try(emulator: DlcEmulator, kept_log: Any) -> None:
+def test_a_minute_of_trouble_before_anything_was_submitted_costs_no_try(emulator: DlcEmulator, new_task: Any) -> None:
     emulator.control.fault("ListJobs", "server_error", times=25)
-    task = Task(emulator, kept_log, run_id="troubled")
+    task = new_task(run_id="troubled")
     assert isinstance(task.begin(2).begin(), Waiting)
 
 
-def test_a_job_that_was_deleted_while_its_stop_was_awaited_is_over(emulator: DlcEmulator, kept_log: Any) -> None:
-    task = Task(emulator, kept_log, run_id="deleted")
+def test_a_job_that_was_deleted_while_its_stop_was_awaited_is_over(emulator: DlcEmulator, new_task: Any) -> None:
+    task = new_task(run_id="deleted")
     jobs = task.begin()
     first = jobs.begin()
     assert isinstance(first, Waiting)
@@ -405,14 +313,14 @@ class DeadSupervisor(MemoryStore):
         super().set(key, value)
 
 
-def test_a_worker_that_airflow_has_given_up_sends_nothing_more(emulator: DlcEmulator, kept_log: Any) -> None:
+def test_a_worker_that_airflow_has_given_up_sends_nothing_more(emulator: DlcEmulator, new_task: Any) -> None:
     """Another try may be under way: who can store no intent must not submit."""
 
     def sent() -> int:
         return int(emulator.control.requests().get("CreateJob", 0))
 
     emulator.control.fault("CreateJob", "drop", times=3)
-    task = Task(emulator, kept_log, run_id="given-up")
+    task = new_task(run_id="given-up")
     before = sent()
     task.store = DeadSupervisor(lambda: sent() > before)
     with pytest.raises(EOFError):

@@ -7,7 +7,19 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_pai_spot.attempts.spot_terms import SpotTerms, compare, second_witness
+from airflow_provider_pai_spot.attempts.spot_terms import (
+    SpotTerms,
+    TermsCheck,
+    TermsReader,
+    compare,
+    compare_presence,
+)
+from airflow_provider_pai_spot.exceptions import (
+    PaiDlcNotFound,
+    PaiDlcRefused,
+    PaiDlcThrottled,
+    PaiDlcUnavailable,
+)
 
 BID = {"SpotStrategy": "SpotWithPriceLimit", "SpotDiscountLimit": 0.4}
 FLOAT32 = struct.unpack("f", struct.pack("f", 0.4))[0]
@@ -63,16 +75,95 @@ def test_a_role_that_did_not_bid_needs_no_terms() -> None:
     assert compare(sent, body(role(BID), role(name="Master"))).terms is SpotTerms.CONFIRMED
 
 
+def test_what_is_missing_is_named() -> None:
+    check = compare(body(role(BID)), body(role()))
+    assert check.detail == (
+        "asked for role Worker: SpotStrategy 'SpotWithPriceLimit', SpotDiscountLimit 0.4; GetJob shows no SpotSpec"
+    )
+
+
 @pytest.mark.parametrize(
-    ("spot", "post_paid", "terms"),
+    ("seen", "terms"),
     [
-        (["dlc1"], [], SpotTerms.ABSENT),
-        ([], ["dlc1"], SpotTerms.CONTRADICTED),
-        ([], [], SpotTerms.ABSENT),
-        (["dlc1"], ["dlc1"], SpotTerms.ABSENT),
+        (body(role({**BID, "SpotDiscountLimit": 0.9})), SpotTerms.CONFIRMED),
+        (body(role(), role(BID, name="Master")), SpotTerms.CONFIRMED),
+        (body(role()), SpotTerms.ABSENT),
+        ({}, SpotTerms.ABSENT),
     ],
 )
-def test_the_list_is_the_second_witness(spot: list[str], post_paid: list[str], terms: SpotTerms) -> None:
-    shown = {"Spot": spot, "PostPaid": post_paid}
-    check = second_witness("dlc1", lambda kind: [{"JobId": one} for one in shown[kind]])
-    assert check.terms is terms
+def test_of_an_earlier_try_s_job_only_whether_it_bids_is_compared(seen: dict[str, Any], terms: SpotTerms) -> None:
+    assert compare_presence(body(role(BID)), seen).terms is terms
+
+
+JOB = "dlc1"
+UNSEEN, SPOT, POST_PAID, BOTH = (), ("Spot",), ("PostPaid",), ("Spot", "PostPaid")
+
+
+class Lists:
+    """ListJobs, look for look: the PaymentTypes that show the job, or what the look raises; the last one stays."""
+
+    def __init__(self, *looks: Any) -> None:
+        self.looks = list(looks)
+
+    def __call__(self, payment_type: str) -> list[dict[str, Any]]:
+        look = self.looks[0]
+        if len(self.looks) > 1 and payment_type == "PostPaid":
+            del self.looks[0]
+        if isinstance(look, Exception):
+            if len(self.looks) > 1:
+                del self.looks[0]
+            raise look
+        return [{"JobId": JOB}] if payment_type in look else []
+
+
+class Shows:
+    """GetJob, answer for answer; the last one stays."""
+
+    def __init__(self, *answers: Any) -> None:
+        self.answers = list(answers)
+
+    def get_job(self, job_id: str) -> dict[str, Any]:
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if isinstance(answer, Exception):
+            raise answer
+        return {"JobId": job_id, **answer}
+
+
+def read(clock: Any, shows: Shows, lists: Lists) -> TermsCheck:
+    reader = TermsReader(hook=shows, list_as=lists, patience=60.0, clock=clock)
+    return reader.of_new(body(role(BID)), JOB)
+
+
+@pytest.mark.parametrize(
+    ("lists", "terms", "seconds"),
+    [
+        (Lists(SPOT), SpotTerms.ABSENT, 0),
+        (Lists(BOTH), SpotTerms.ABSENT, 0),
+        (Lists(UNSEEN, UNSEEN, SPOT), SpotTerms.ABSENT, 10),
+        (Lists(POST_PAID, SPOT), SpotTerms.ABSENT, 5),
+        (Lists(POST_PAID), SpotTerms.CONTRADICTED, 5),
+        (Lists(UNSEEN, UNSEEN, UNSEEN, UNSEEN, POST_PAID), SpotTerms.CONTRADICTED, 25),
+        (Lists(UNSEEN), SpotTerms.ABSENT, 60),
+        (Lists(PaiDlcUnavailable("down"), POST_PAID), SpotTerms.CONTRADICTED, 10),
+        (Lists(PaiDlcUnavailable("down")), SpotTerms.UNREAD, 60),
+        (Lists(PaiDlcRefused("Forbidden")), SpotTerms.UNREAD, 0),
+    ],
+)
+def test_the_list_is_the_second_witness(clock: Any, lists: Lists, terms: SpotTerms, seconds: int) -> None:
+    began = clock.now()
+    assert read(clock, Shows(body(role())), lists).terms is terms
+    assert (clock.now() - began).total_seconds() == seconds
+
+
+@pytest.mark.parametrize("passing", [PaiDlcUnavailable("down"), PaiDlcThrottled("later"), PaiDlcNotFound("not yet")])
+def test_a_job_that_cannot_be_read_yet_is_read_later(clock: Any, passing: Exception) -> None:
+    contradicts = body(role({**BID, "SpotDiscountLimit": 0.9}))
+    assert read(clock, Shows(passing, passing, contradicts), Lists(UNSEEN)).terms is SpotTerms.CONTRADICTED
+    assert read(clock, Shows(passing), Lists(UNSEEN)).terms is SpotTerms.UNREAD
+
+
+def test_a_job_that_may_not_be_read_is_not_waited_for(clock: Any) -> None:
+    began = clock.now()
+    check = read(clock, Shows(PaiDlcRefused("Forbidden")), Lists(UNSEEN))
+    assert (check.terms, check.detail) == (SpotTerms.UNREAD, "Forbidden")
+    assert clock.now() == began

@@ -157,13 +157,6 @@ def test_run_timeout_is_sent_to_dlc_as_its_own_guard_too(emulator: DlcEmulator, 
     assert job["JobMaxRunningTimeMinutes"] == 1
 
 
-def test_a_service_that_echoes_no_spot_terms_is_warned_of_once_and_runs(emulator: DlcEmulator, run_dag: Any) -> None:
-    emulator.control.switch("echo_spot_spec", False)
-    run = run_dag(one_task())
-    assert run.task_states == {"train": "success"}
-    assert run.log.count("does not echo SpotSpec") == 1
-
-
 def test_attempts_share_a_checkpoint_folder_and_know_that_they_resume(emulator: DlcEmulator, run_dag: Any) -> None:
     emulator.control.plan(IS_LOST)
     uri = "oss://bucket.oss-cn-hangzhou-internal.aliyuncs.com/nightly/"

@@ -109,6 +109,7 @@ def _nothing_scripted(emulator: DlcEmulator) -> Iterator[None]:
     yield
     emulator.control.clear_faults()
     emulator.control.clear_plans()
+    emulator.control.switch("list_lag_seconds", 0.0)
 
 
 @pytest.fixture

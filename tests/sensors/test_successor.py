@@ -78,6 +78,29 @@ class Work:
         return [job["JobId"] for job in self.jobs() if job["Status"] not in ("Succeeded", "Failed", "Stopped")]
 
 
+class WorkerGone(BaseException):
+    """A worker process that dies."""
+
+
+class DiesAfterwards:
+    """The hook of a worker that submits a job and dies before it looks for another sensor's."""
+
+    def __init__(self, hook: Any) -> None:
+        self._hook, self._submitted = hook, False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._hook, name)
+
+    def create_job(self, body: Any) -> str:
+        self._submitted = True
+        return str(self._hook.create_job(body))
+
+    def list_jobs(self, **query: Any) -> Any:
+        if self._submitted:
+            raise WorkerGone
+        return self._hook.list_jobs(**query)
+
+
 def _tags(job: dict[str, Any]) -> dict[str, str]:
     return job.get("Settings", {}).get("Tags", {})
 
@@ -111,8 +134,11 @@ def test_a_deleted_ledger_does_not_give_a_second_successor(work: Work) -> None:
     assert work.live() == [first]
 
 
-def test_two_sensors_that_look_at_the_same_moment_keep_the_older_job(work: Work) -> None:
+@pytest.mark.parametrize("lag", [0.0, 20.0, 90.0])
+def test_two_sensors_that_look_at_the_same_moment_keep_the_older_job(work: Work, lag: float) -> None:
+    """DLC's list shows neither job to the other sensor before both are submitted."""
     lost = work.lost_job()
+    work.bench.control.switch("list_lag_seconds", lag)
     rival: list[str] = []
 
     class MeanwhileAnother:
@@ -122,15 +148,18 @@ def test_two_sensors_that_look_at_the_same_moment_keep_the_older_job(work: Work)
             return getattr(work.bench.hook, name)
 
         def create_job(self, body: Any) -> str:
-            rival.append(submit_successor(work.dealt_with_by(MemoryStore()), lost, 1))
+            with pytest.raises(WorkerGone):
+                submit_successor(work.dealt_with_by(rival_store, hook=DiesAfterwards(work.bench.hook)), lost, 1)
+            rival.append(str(AttemptLedger(rival_store).attempts[-1].job_id))
             work.bench.clock.sleep(1)
-            return work.bench.hook.create_job(body)
+            return str(work.bench.hook.create_job(body))
 
-    store = MemoryStore()
+    store, rival_store = MemoryStore(), MemoryStore()
     assert [submit_successor(work.dealt_with_by(store, hook=MeanwhileAnother()), lost, 1)] == rival
+    assert submit_successor(work.dealt_with_by(rival_store, try_number=3), lost, 1) == rival[0]
     work.bench.clock.sleep(60)
     assert work.live() == rival
-    assert AttemptLedger(store).attempts[-1].job_id == rival[0]
+    assert [AttemptLedger(one).attempts[-1].job_id for one in (store, rival_store)] == rival * 2
 
 
 @pytest.mark.parametrize("applied", [True, False])

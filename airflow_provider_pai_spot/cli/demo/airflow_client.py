@@ -12,6 +12,7 @@ import httpx
 
 _TIMEOUT_SECONDS = 90.0
 _REPEATABLE = ("GET", "PATCH")
+_ALREADY_DONE = {"POST": httpx.codes.CONFLICT, "PATCH": httpx.codes.CONFLICT, "DELETE": httpx.codes.NOT_FOUND}
 _REPEATS = 10
 _PAUSE_SECONDS = 1.0
 _WARM_UP_SECONDS = 120.0
@@ -105,7 +106,7 @@ class AirflowClient:
 
     def delete_run(self, dag_id: str, run_id: str) -> None:
         """Delete a finished run with its task instances."""
-        self._call("DELETE", _run_path(dag_id, run_id))
+        self._call("DELETE", _run_path(dag_id, run_id), repeatable=True)
 
     def task_instances(self, dag_id: str, run_id: str) -> list[dict[str, Any]]:
         """Return all task instances of a run, mapped ones included."""
@@ -184,7 +185,7 @@ class AirflowClient:
             tries_left -= 1
             time.sleep(_PAUSE_SECONDS)
             answer = self._http.request(method, f"/api/v2{path}", **options)
-        if first.is_server_error and answer.status_code == httpx.codes.CONFLICT:
+        if first.is_server_error and answer.status_code == _ALREADY_DONE.get(method):
             return {}  # what the first request asked for was done although its answer was 500
         answer.raise_for_status()
         return dict(answer.json()) if answer.content else {}
