@@ -1,0 +1,41 @@
+"""A job that is taken over has been waiting and running since it was made: no limit begins anew."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from airflow_provider_pai_spot.attempts.drive import drive
+from airflow_provider_pai_spot.attempts.follow import follow
+from airflow_provider_pai_spot.attempts.limits import WaitLimits
+from airflow_provider_pai_spot.attempts.task_jobs import Waiting
+from airflow_provider_pai_spot.dlc.outcome import StopReason
+from airflow_provider_pai_spot.emulator import DlcEmulator, JobPlan
+
+LIMIT = timedelta(hours=2)
+LOOK = timedelta(seconds=30)
+WAITS, RUNS = JobPlan(pending_seconds=1e6), JobPlan(run_seconds=None)
+
+
+@pytest.mark.parametrize(("name", "plan"), [("pending_timeout", WAITS), ("run_timeout", RUNS)])
+@pytest.mark.parametrize("generation", [3, 4], ids=["after a crash", "after a clear"])
+def test_a_limit_counts_on_over_three_tries(
+    emulator: DlcEmulator, new_task: Any, name: str, plan: JobPlan, generation: int
+) -> None:
+    emulator.control.plan(plan)
+    task = new_task(run_id=f"{name}-{generation}")
+    began = task.clock.now()
+    first = task.begin(generation=3).begin()
+    assert isinstance(first, Waiting)
+    for try_number in (2, 3):
+        task.clock.sleep(LIMIT.total_seconds() * 0.4)
+        jobs = task.begin(try_number, generation=generation)
+        assert jobs.begin() == first
+    limits = WaitLimits(**{name: LIMIT.total_seconds()})
+    looking = follow(first.job_id, limits=limits, poll_interval=30, now=task.clock.now, log=task.log, spot=True)
+    assert drive(looking, jobs.hook, task.clock).stop_reason is StopReason(name)
+    took = task.clock.now() - began
+    assert LIMIT <= took <= LIMIT + 3 * LOOK  # the emulator's own phases, and the stop, take some seconds
+    assert [job["Status"] for job in task.jobs()] == ["Stopped"]
