@@ -175,6 +175,40 @@ def _options() -> dict[str, Any]:
         "log_tail_lines": _option(
             "integer", "50", "How many lines of each failing pod's log are copied into the task log."
         ),
+        "log_lines_per_look": _option(
+            "integer",
+            "5000",
+            "With log_poll_interval: how many new log lines of a job are copied at one look at most. The rest is left "
+            "out, and a line says so.",
+        ),
+        "log_pods": _option(
+            "integer", "8", "With log_poll_interval: how many pods of a job are streamed at most, one request each."
+        ),
+        "log_lag": _option(
+            "integer",
+            "5",
+            "With log_poll_interval: seconds that a log line may show late in GetPodLogs (assumed). So much overlap "
+            "is asked for, and so long is waited for the last lines of a job.",
+        ),
+        "log_time_zone": _option(
+            "string",
+            "auto",
+            "Zone of the time in front of DLC's log lines, which is not documented: auto (found out from the lines), "
+            "UTC, or an offset such as +08:00.",
+            example="+08:00",
+        ),
+        "event_time_zone": _option(
+            "string",
+            "+08:00",
+            "Zone of the time in front of DLC's event lines, as observed; UTC, or another offset.",
+            example="UTC",
+        ),
+        "repeat_trigger_logs": _option(
+            "string",
+            "auto",
+            "Airflow 3.3's triggerer overwrites what it logged when a task waits again in the same try. yes: a trigger "
+            "copies the lines of earlier jobs of the try again; auto: unless [logging] remote_logging is on; no.",
+        ),
     }
 
 

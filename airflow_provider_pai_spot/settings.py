@@ -6,6 +6,7 @@ Defaults live in `provider_info`, which Airflow reads; this module repeats none 
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Literal, cast
 
 from airflow.sdk.configuration import conf
@@ -52,6 +53,42 @@ def unusual_wait() -> float:
 def log_tail_lines() -> int:
     """How many lines of each failing pod's log go into the task log."""
     return int(_seconds("log_tail_lines"))
+
+
+def log_lines_per_look() -> int:
+    """How many new log lines of one job are copied at one look at most; the rest is left out."""
+    return max(1, int(_seconds("log_lines_per_look")))
+
+
+def log_pods() -> int:
+    """How many pods of one job are streamed at most."""
+    return max(1, int(_seconds("log_pods")))
+
+
+def log_lag() -> timedelta:
+    """How late a log line may show in GetPodLogs, in whole seconds (assumed)."""
+    return timedelta(seconds=int(_seconds("log_lag")))
+
+
+def log_time_zone() -> str:
+    """Zone of the times in front of log lines: `auto` to find it out, `UTC` or an offset such as `+08:00`."""
+    return str(conf.get(SECTION, "log_time_zone")).strip()
+
+
+def event_time_zone() -> str:
+    """Zone of the times in front of event lines: `UTC` or an offset such as `+08:00`."""
+    return str(conf.get(SECTION, "event_time_zone")).strip()
+
+
+def repeat_trigger_logs() -> bool:
+    """
+    Whether a trigger writes again what an earlier one in the same process wrote for the same try.
+
+    Airflow 3.3's triggerer opens the log file of a task anew at each deferral. What went to remote storage by then
+    stays there.
+    """
+    choice = _choice("repeat_trigger_logs", ("auto", "yes", "no"))
+    return choice == "yes" or (choice == "auto" and not conf.getboolean("logging", "remote_logging", fallback=False))
 
 
 def _seconds(option: str) -> float:

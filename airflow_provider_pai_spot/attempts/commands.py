@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from airflow_provider_pai_spot.dlc.outcome import JobOutcome
@@ -46,6 +47,31 @@ class ReadOffers:
 
 
 @dataclass(frozen=True, slots=True)
+class ReadLogs:
+    """
+    Read log lines of one pod; answered by a list of lines or by the exception that the call raised.
+
+    :param pod_uid: one incarnation of the pod; '' for the present one.
+    :param start: aware; nothing older. None: as DLC has it, 7 days ago.
+    :param end: aware; nothing younger. None: up to now.
+    """
+
+    job_id: str
+    pod_id: str
+    pod_uid: str = ""
+    start: datetime | None = None
+    end: datetime | None = None
+    max_lines: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Do:
+    """Do something that may block and is no call to DLC; answered by its result or the exception that it raised."""
+
+    work: Callable[[], Any]
+
+
+@dataclass(frozen=True, slots=True)
 class Wait:
     """
     Let `seconds` pass, then look again.
@@ -58,6 +84,6 @@ class Wait:
     longest: float | None = None
 
 
-Command = Look | Stop | ReadEvents | ReadPodEvents | ReadOffers | Wait
+Command = Look | Stop | ReadEvents | ReadPodEvents | ReadOffers | ReadLogs | Do | Wait
 Following = Generator[Command, Any, JobOutcome]
 """Following a job to its end: yields commands, is sent their answers, returns how the job ended."""

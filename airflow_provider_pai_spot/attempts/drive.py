@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
+from datetime import datetime
 from typing import Any, Protocol, TypeVar
 
 from airflow_provider_pai_spot.attempts.commands import (
     Command,
-    Following,
+    Do,
     Look,
     ReadEvents,
+    ReadLogs,
     ReadOffers,
     ReadPodEvents,
     Stop,
     Wait,
 )
+from airflow_provider_pai_spot.attempts.log_options import event_offset
 from airflow_provider_pai_spot.clock import Clock
-from airflow_provider_pai_spot.dlc.outcome import JobOutcome
+from airflow_provider_pai_spot.dlc.stamps import in_utc
 from airflow_provider_pai_spot.exceptions import PaiDlcError
 
 _OFFERS_MAX_AGE = 60.0
@@ -44,40 +47,53 @@ class JobReader(Protocol):
         """Return one pod's event lines."""
         ...
 
+    def get_pod_logs(
+        self,
+        job_id: str,
+        pod_id: str,
+        *,
+        max_lines: int | None = None,
+        start_time: datetime | None = None,
+        end_time: datetime | None = None,
+        pod_uid: str | None = None,
+    ) -> list[str]:
+        """Return log lines of one pod."""
+        ...
+
     def list_ecs_specs(self, instance_types: Sequence[str], *, max_age: float = 0.0) -> list[dict[str, Any]]:
         """Return ListEcsSpecs' items of these types, `max_age` seconds old at most."""
         ...
 
 
 def answer(command: Command, reader: JobReader) -> Any:
-    """Carry out a command that calls DLC; an error of the call is the answer, not an exception."""
+    """Carry out a command that may block; an error of the call is the answer, not an exception."""
     try:
         match command:
             case Look(job_id):
                 return reader.get_job(job_id)
             case Stop(job_id):
                 return reader.stop_job(job_id)
-            case ReadEvents(job_id):
-                return reader.get_job_events(job_id)
-            case ReadPodEvents(job_id, pod_id):
-                return reader.get_pod_events(job_id, pod_id)
+            case ReadEvents() | ReadPodEvents() | ReadLogs():
+                return _lines(command, reader)
             case ReadOffers(instance_types):
                 return reader.list_ecs_specs(instance_types, max_age=_OFFERS_MAX_AGE)
+            case Do(work):
+                return _do(work)
             case Wait():
                 raise TypeError("Wait is for the driver to carry out, it calls nothing")
     except PaiDlcError as error:
         return error
 
 
-def drive(following: Following, reader: JobReader, clock: Clock) -> JobOutcome:
-    """Follow a job to its end in the calling thread."""
+def drive(asking: Generator[Command, Any, Result], reader: JobReader, clock: Clock) -> Result:
+    """Answer what is asked, in the calling thread, until there is a result; such as following a job to its end."""
     reply: Any = None
     while True:
         try:
-            command = following.send(reply)
+            command = asking.send(reply)
         except StopIteration as end:
-            outcome: JobOutcome = end.value
-            return outcome
+            result: Result = end.value
+            return result
         if isinstance(command, Wait):
             clock.sleep(command.seconds)
             reply = None
@@ -95,3 +111,28 @@ def carry_out(asking: Generator[Command, Any, Result], reader: JobReader) -> Res
             result: Result = end.value
             return result
         reply = answer(command, reader)
+
+
+def _lines(command: ReadEvents | ReadPodEvents | ReadLogs, reader: JobReader) -> list[str]:
+    match command:
+        case ReadEvents(job_id):
+            return _timed(reader.get_job_events(job_id))
+        case ReadPodEvents(job_id, pod_id):
+            return _timed(reader.get_pod_events(job_id, pod_id))
+        case ReadLogs(job_id, pod_id, pod_uid, start, end, most):
+            return reader.get_pod_logs(
+                job_id, pod_id, max_lines=most, start_time=start, end_time=end, pod_uid=pod_uid or None
+            )
+
+
+def _do(work: Callable[[], Any]) -> Any:
+    try:
+        return work()
+    except Exception as error:  # noqa: BLE001 - what is done beside the waiting must not end it, whatever it was
+        return error
+
+
+def _timed(events: list[str]) -> list[str]:
+    """Let event lines show when they happened: they carry a local time without a zone (observed: China's)."""
+    offset = event_offset()
+    return [in_utc(line, offset) for line in events]

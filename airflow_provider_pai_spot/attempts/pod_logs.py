@@ -36,8 +36,12 @@ def read_tails(hook: LogCalls, outcome: JobOutcome, lines: int) -> tuple[list[Po
     """
     Read the logs of the pods that tell most, failing ones first; return their tails and the outcome with progress.
 
+    Of a success only the progress is wanted, which is known already if its logs were copied while it ran.
+
     :param lines: how many of the last lines of each pod to keep.
     """
+    if outcome.verdict is Verdict.SUCCEEDED and outcome.progress:
+        return [], outcome
     tails: list[PodTail] = []
     progress: Mapping[str, Any] | None = None
     for pod_id in _telling_pods(outcome):

@@ -101,6 +101,8 @@ BEHAVIOURS: tuple[Behaviour, ...] = (
     Behaviour("event_utc_offset_hours", 8, _O, "pod event lines carry China local time without a zone"),
     Behaviour("log_utc_offset_hours", 0, _A, "zone of the time in front of a log line"),
     Behaviour("log_window", "tail", _A, "which lines MaxLines keeps", ("tail", "head")),
+    Behaviour("log_end_belongs", True, _A, "whether lines of the second that EndTime names are in the window"),
+    Behaviour("log_lag_seconds", 0.0, _A, "delay before a line shows in GetPodLogs"),
     # --- listing ---------------------------------------------------------------------------------------
     Behaviour("list_page_size", 10, _D, "ListJobs: PageSize 1-100, default 10"),
     Behaviour("list_show_own", True, _D, "ListJobs: ShowOwn defaults to true"),

@@ -15,19 +15,20 @@ Line = tuple[float, str]
 
 def planned_lines(pod: Pod, plan: JobPlan, now: float) -> list[Line]:
     """Return what a pod that follows a plan has logged by now: its lines, spread evenly over its run."""
-    if pod.started_at is None or not plan.logs or pod.is_aimaster:
+    lines = plan.aimaster_logs if pod.is_aimaster else plan.logs
+    if pod.started_at is None or not lines:
         return []
     until = now if pod.finished_at is None else pod.finished_at
-    pace = (plan.run_seconds if plan.run_seconds is not None else float(len(plan.logs))) / len(plan.logs)
-    moments = [pod.started_at + pace * index for index in range(len(plan.logs))]
-    return [(at, text) for at, text in zip(moments, plan.logs, strict=True) if at <= until]
+    pace = (plan.run_seconds if plan.run_seconds is not None else float(len(lines))) / len(lines)
+    moments = [pod.started_at + pace * index for index in range(len(lines))]
+    return [(at, text) for at, text in zip(moments, lines, strict=True) if at <= until]
 
 
-def within(lines: Iterable[Line], query: Mapping[str, str], now: float) -> list[Line]:
+def within(lines: Iterable[Line], query: Mapping[str, str], now: float, *, end_belongs: bool = True) -> list[Line]:
     """Return the lines from StartTime (default: a week ago) to EndTime (default: now)."""
     start, end = moment(query, "StartTime"), moment(query, "EndTime")
     first = int(now - _WEEK if start is None else start)
-    last = now if end is None else end
+    last = now if end is None else end - (not end_belongs)
     # Lines show whole seconds, so a window does too.
     return [line for line in lines if first <= int(line[0]) <= last]
 

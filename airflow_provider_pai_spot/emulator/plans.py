@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Self
 
+_LINES = ("logs", "aimaster_logs")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobPlan:
@@ -15,6 +17,7 @@ class JobPlan:
     :param run_seconds: how long it runs, in each incarnation; None: until it is stopped or revoked.
     :param exit_code: of every pod at the end; anything but 0 fails the job.
     :param logs: lines written while it runs, spread evenly over `run_seconds`.
+    :param aimaster_logs: lines of AIMaster's own pod, spread in the same way.
     :param pending_seconds: how long it queues or bids at least; None: as the emulator's phases say.
     :param revoke_after: seconds in Running after which its capacity is taken back; None: never.
     :param revoke_times: how many incarnations `revoke_after` hits (jobs with AIMaster start again).
@@ -29,6 +32,7 @@ class JobPlan:
     run_seconds: float | None = 1.0
     exit_code: int = 0
     logs: tuple[str, ...] = ()
+    aimaster_logs: tuple[str, ...] = ()
     pending_seconds: float | None = None
     revoke_after: float | None = None
     revoke_times: int = 1
@@ -41,7 +45,7 @@ class JobPlan:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
-        return {**asdict(self), "logs": list(self.logs)}
+        return {**asdict(self), **{name: list(getattr(self, name)) for name in _LINES}}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
@@ -50,7 +54,7 @@ class JobPlan:
         if unknown := sorted(set(data) - known):
             raise ValueError(f"A JobPlan has no {', '.join(unknown)}; it has {', '.join(sorted(known))}.")
         values = dict(data)
-        values["logs"] = tuple(values.get("logs") or ())
+        values |= {name: tuple(values.get(name) or ()) for name in _LINES}
         return cls(**values)
 
 

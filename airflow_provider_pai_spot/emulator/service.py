@@ -158,7 +158,8 @@ class DlcService:
             job = self.find(job_id)
             pod = self._pod(job, pod_id, query)
             every = pod.lines if self.simulation.runner else lines.planned_lines(pod, job.plan, now)
-            window = lines.within(every, query, now)
+            shown = [line for line in every if line[0] <= now - float(self.behaviours["log_lag_seconds"])]
+            window = lines.within(shown, query, now, end_belongs=self.behaviours["log_end_belongs"])
             kept = window[-most:] if self.behaviours["log_window"] == "tail" else window[:most]
             return {
                 "JobId": job_id,

@@ -253,6 +253,7 @@ class PaiDlcHook(BaseHook):
         *,
         max_lines: int | None = None,
         start_time: datetime | None = None,
+        end_time: datetime | None = None,
         pod_uid: str | None = None,
     ) -> list[str]:
         """
@@ -260,11 +261,13 @@ class PaiDlcHook(BaseHook):
 
         :param max_lines: DLC's default is 2,000; whether the window's first or last lines is not documented.
         :param start_time: aware; DLC's default is 7 days ago.
+        :param end_time: aware; DLC's default is now.
         :param pod_uid: one incarnation of the pod; an earlier one keeps its pod id.
         """
         query = {
             "MaxLines": max_lines,
             "StartTime": _timestamp(start_time) if start_time else None,
+            "EndTime": _timestamp(end_time) if end_time else None,
             "PodUid": pod_uid,
         }
         answer = self._repeatable(dlc_client.GET_POD_LOGS, job_id, pod_id, query=query)

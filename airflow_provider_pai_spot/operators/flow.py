@@ -11,6 +11,8 @@ from airflow_provider_pai_spot.attempts.drive import drive
 from airflow_provider_pai_spot.attempts.follow import follow
 from airflow_provider_pai_spot.attempts.kill import KillSwitch
 from airflow_provider_pai_spot.attempts.limits import WaitLimits
+from airflow_provider_pai_spot.attempts.log_setup import notes_of, stream_on_worker, with_rest_of_log
+from airflow_provider_pai_spot.attempts.log_stream import LogStream
 from airflow_provider_pai_spot.attempts.queue_word import QueueWord
 from airflow_provider_pai_spot.attempts.session import earliest, identity_from, moment_from, open_jobs
 from airflow_provider_pai_spot.attempts.task_jobs import Ended, Finished, Waiting
@@ -47,6 +49,7 @@ class OperatorFlow:
             operator.pai_dlc_conn_id, region_id=operator.region_id, workspace_id=operator.workspace_id
         )
         self.moment = moment_from(context)
+        self._instance = context["ti"]
         identity = identity_from(context, self.hook)
         self.kill = KillSwitch(hook=self.hook, identity=identity, cancel_on_kill=operator.cancel_on_kill, log=self.log)
         self.jobs = open_jobs(
@@ -64,7 +67,8 @@ class OperatorFlow:
 
     def begin(self) -> str | None:
         """Take over what an earlier try left, or submit; then wait. Returns the id of the job that decided."""
-        return self._go_on(self.jobs.begin())
+        step = self.jobs.begin()
+        return self._go_on(Ended(self._with_rest_of_log(step.outcome)) if isinstance(step, Ended) else step)
 
     def resume(self, event: Mapping[str, Any]) -> str | None:
         """Go on with the trigger's event; one that cannot be read is as good as a new try."""
@@ -111,7 +115,7 @@ class OperatorFlow:
             return self._wait_here(job_id, limits)
         job = self._look_once(job_id)
         if job is not None and is_decided(job.status):
-            return classify(job, spot=True)
+            return self._with_rest_of_log(classify(job, spot=True))
         return self._defer(job_id, limits)
 
     def _look_once(self, job_id: str) -> Job | None:
@@ -123,6 +127,8 @@ class OperatorFlow:
             return None
 
     def _wait_here(self, job_id: str, limits: WaitLimits) -> JobOutcome:
+        logs = self._log_stream()
+        word = QueueWord(unusual_wait=provider_settings.unusual_wait(), now=SYSTEM_CLOCK.now, log=self.log)
         following = follow(
             job_id,
             limits=limits,
@@ -130,9 +136,25 @@ class OperatorFlow:
             now=SYSTEM_CLOCK.now,
             log=self.log,
             spot=True,
-            companions=(QueueWord(unusual_wait=provider_settings.unusual_wait(), now=SYSTEM_CLOCK.now, log=self.log),),
+            companions=(word,) if logs is None else (word, logs),
         )
-        return drive(following, self.hook, SYSTEM_CLOCK)
+        outcome = drive(following, self.hook, SYSTEM_CLOCK)
+        return outcome if logs is None else outcome.with_progress(logs.progress)
+
+    def _log_stream(self) -> LogStream | None:
+        interval = self.operator.log_poll_interval
+        if interval is None:
+            return None
+        return stream_on_worker(
+            interval.total_seconds(),
+            try_number=self.moment.try_number,
+            clock=SYSTEM_CLOCK,
+            log=self.log,
+            notes=notes_of(self._instance) if self.operator.deferrable else None,
+        )
+
+    def _with_rest_of_log(self, outcome: JobOutcome) -> JobOutcome:
+        return with_rest_of_log(outcome, self._log_stream(), self.hook, SYSTEM_CLOCK)
 
     def _defer(self, job_id: str, limits: WaitLimits) -> NoReturn:
         operator = self.operator
@@ -149,6 +171,7 @@ class OperatorFlow:
                 total_deadline=_iso(limits.total_deadline),
                 execution_deadline=_iso(limits.execution_deadline),
                 cancel_on_kill=operator.cancel_on_kill,
+                log_poll_interval=_seconds(operator.log_poll_interval),
             ),
             method_name="execute_complete",
             timeout=None if deadline is None else max(deadline - SYSTEM_CLOCK.now(), timedelta(0)) + _BACKSTOP,
@@ -159,6 +182,10 @@ class OperatorFlow:
         if newest is None or newest.job_id is None:
             raise SpotSubmissionRefused(f"{self.operator.task_id}: no job is known that could have been waited for.")
         return Ended(self.jobs.stop(newest, newest.job_id, reason))
+
+
+def _seconds(interval: timedelta | None) -> float | None:
+    return None if interval is None else interval.total_seconds()
 
 
 def _iso(moment: datetime | None) -> str | None:

@@ -4,41 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from datetime import timedelta
-from typing import Any, overload
+from typing import Any
 
 from airflow.sdk.log import mask_secret
 
 from airflow_provider_pai_spot.hooks.connection import SHORTEST_MASKED_SECRET
 
 _SECRET_SECTIONS = ("ImageConfig", "CredentialConfig")
-_LONGEST = timedelta(days=36_500)  # a deadline must still be a date, and dates end with the year 9999
-
-
-@overload
-def as_timedelta(argument: str, value: timedelta | float) -> timedelta: ...
-@overload
-def as_timedelta(argument: str, value: None) -> None: ...
-@overload
-def as_timedelta(argument: str, value: timedelta | float | None) -> timedelta | None: ...
-def as_timedelta(argument: str, value: timedelta | float | None) -> timedelta | None:
-    """
-    Return a limit as timedelta; numbers are seconds.
-
-    :raises TypeError: not a duration.
-    :raises ValueError: not above zero, or longer than a hundred years.
-    """
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, (int, float, timedelta)):
-        raise TypeError(f"{argument} is {value!r}: expected a timedelta or a number of seconds.")
-    try:
-        limit = value if isinstance(value, timedelta) else timedelta(seconds=value)
-    except (ValueError, OverflowError):  # not a number, infinite, or beyond what a timedelta holds
-        limit = None
-    if limit is None or not timedelta(0) < limit <= _LONGEST:
-        raise ValueError(f"{argument} is {value!r}: expected a duration above zero, a hundred years at most.")
-    return limit
 
 
 def mask_request_secrets(*arguments: Any) -> None:

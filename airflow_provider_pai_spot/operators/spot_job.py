@@ -10,10 +10,11 @@ from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowTaskTimeout, TaskDeferralError, TaskDeferralTimeout
 
 from airflow_provider_pai_spot import settings as provider_settings
+from airflow_provider_pai_spot.dlc.duration import as_timedelta
 from airflow_provider_pai_spot.dlc.job_request import InvalidJobRequest, check_static_arguments
 from airflow_provider_pai_spot.exceptions import SpotSubmissionRefused
 from airflow_provider_pai_spot.links.pai_console import PaiJobLink
-from airflow_provider_pai_spot.operators.options import as_timedelta, mask_request_secrets
+from airflow_provider_pai_spot.operators.options import mask_request_secrets
 from airflow_provider_pai_spot.recovery import SpotRecovery
 
 if TYPE_CHECKING:
@@ -84,6 +85,8 @@ class SubmitSpotJobOperator(BaseOperator):
     :param job_overrides: any top-level keys of CreateJob, merged last.
     :param pai_dlc_conn_id: connection of type `pai_dlc`.
     :param poll_interval: seconds between two looks at the job.
+    :param log_poll_interval: copy the pods' logs into the task log while the job runs, at this interval; timedelta or
+        seconds. None: only the last lines of pods that failed, once the job is over.
     :param deferrable: wait in the triggerer, without a worker.
     :param wait_for_completion: False returns the job id at once, for a `SpotJobSensor` downstream.
     :param cancel_on_kill: stop the job when the task is ended in Airflow (marked failed or success, run ended).
@@ -136,6 +139,7 @@ class SubmitSpotJobOperator(BaseOperator):
         job_overrides: Mapping[str, Any] | str | None = None,
         pai_dlc_conn_id: str = provider_settings.DEFAULT_CONN_ID,
         poll_interval: timedelta | float = 30,
+        log_poll_interval: timedelta | float | None = None,
         deferrable: bool = True,
         wait_for_completion: bool = True,
         cancel_on_kill: bool = True,
@@ -169,6 +173,7 @@ class SubmitSpotJobOperator(BaseOperator):
         self.job_overrides = job_overrides
         self.pai_dlc_conn_id = pai_dlc_conn_id
         self.poll_interval = as_timedelta("poll_interval", poll_interval)
+        self.log_poll_interval = as_timedelta("log_poll_interval", log_poll_interval)
         self.deferrable = deferrable
         self.wait_for_completion = wait_for_completion
         self.cancel_on_kill = cancel_on_kill

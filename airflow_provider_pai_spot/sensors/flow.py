@@ -14,6 +14,9 @@ from airflow_provider_pai_spot.attempts.endings import error_for
 from airflow_provider_pai_spot.attempts.identity import Owner
 from airflow_provider_pai_spot.attempts.kill import KillSwitch
 from airflow_provider_pai_spot.attempts.ledger import MemoryStore, StateStore
+from airflow_provider_pai_spot.attempts.log_notes import StoreNotes
+from airflow_provider_pai_spot.attempts.log_setup import notes_of, stream_on_worker, with_rest_of_log
+from airflow_provider_pai_spot.attempts.log_stream import LogStream
 from airflow_provider_pai_spot.attempts.pod_logs import read_tails
 from airflow_provider_pai_spot.attempts.queue_word import QueueWord
 from airflow_provider_pai_spot.attempts.report import XCOM_OUTCOME
@@ -91,6 +94,7 @@ class SensorFlow:
         self.watch = open_watch(self.store, pointed_at, self.moment.generation, clock.now())
         self._tolerance = provider_settings.poll_error_tolerance()
         self._unusual_wait = provider_settings.unusual_wait()
+        self._logs = self._log_stream()
         self._status = ""
         self._farewell: str | None = None
 
@@ -110,7 +114,7 @@ class SensorFlow:
             self.log.warning("%s could not be read before deferring: %s", self.watch.job_id, error)
         else:
             if is_decided(job.status):
-                return self._conclude(classify(job, spot=True))
+                return self._conclude(self._with_rest_of_log(classify(job, spot=True)))
         return self._defer()
 
     def look(self) -> str | None:
@@ -125,8 +129,10 @@ class SensorFlow:
         else:
             looks.answered(job.status)
             if is_decided(job.status):
-                return self._conclude(classify(job, spot=True))
+                return self._conclude(self._with_rest_of_log(classify(job, spot=True)))
             self._say_why_it_waits(job, looks)
+            if self._logs is not None:
+                carry_out(self._logs.look(job), self.hook)
         if self.clock.now() >= self._deadline:
             self._time_out(self._status)
         return None
@@ -171,6 +177,21 @@ class SensorFlow:
         carry_out(word.look(job), self.hook)
         looks.spoke(word.spoken)
 
+    def _log_stream(self) -> LogStream | None:
+        sensor = self.sensor
+        if sensor.log_poll_interval is None:
+            return None
+        return stream_on_worker(
+            sensor.log_poll_interval.total_seconds(),
+            try_number=self.moment.try_number,
+            clock=self.clock,
+            log=self.log,
+            notes=notes_of(self.context["ti"]) if sensor.deferrable else StoreNotes(self.store),
+        )
+
+    def _with_rest_of_log(self, outcome: JobOutcome) -> JobOutcome:
+        return with_rest_of_log(outcome, self._logs, self.hook, self.clock)
+
     def _looks(self) -> Looks:
         return Looks(
             self.store,
@@ -199,6 +220,9 @@ class SensorFlow:
                 execution_deadline=None if execution is None else execution.isoformat(),
                 stop_at_limit=sensor.cancel_on_kill,
                 cancel_on_kill=sensor.cancel_on_kill,
+                log_poll_interval=None
+                if sensor.log_poll_interval is None
+                else sensor.log_poll_interval.total_seconds(),
             ),
             method_name="execute_complete",
             timeout=max(self._deadline - self.clock.now(), timedelta(0)) + _BACKSTOP,

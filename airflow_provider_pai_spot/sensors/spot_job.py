@@ -16,6 +16,7 @@ from airflow.sdk.exceptions import (
     AirflowTaskTimeout,
 )
 
+from airflow_provider_pai_spot.dlc.duration import as_timedelta
 from airflow_provider_pai_spot.links.pai_console import PaiJobLink
 from airflow_provider_pai_spot.settings import DEFAULT_CONN_ID
 
@@ -53,6 +54,9 @@ class SpotJobSensor(BaseSensorOperator):
     :param deferrable: wait in the triggerer, without a worker; otherwise `mode` says how.
     :param cancel_on_kill: stop the job when the sensor is ended in Airflow, or its `timeout` or `execution_timeout`
         passes; by default the job is left alone, it belongs to the DAG run.
+    :param log_poll_interval: copy the pods' logs into the task log while the job runs, at this interval (and without
+        `deferrable` at the looks, so not more often than `poke_interval`); timedelta or seconds. None: only the last
+        lines of pods that failed, once the job is over.
     :param timeout: seconds for the whole watch, over all tries and successors.
     :raises SpotCapacityRevoked: the job was revoked; with `resubmit` the next try submits its successor.
     :raises SpotSubmissionRefused: `job_id` is not the id of one job, or a lost job is not of `submitted_by`. Never
@@ -80,6 +84,7 @@ class SpotJobSensor(BaseSensorOperator):
         deferrable: bool = True,
         cancel_on_kill: bool = False,
         poke_interval: timedelta | float = 30,
+        log_poll_interval: timedelta | float | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(poke_interval=poke_interval, **kwargs)
@@ -91,6 +96,7 @@ class SpotJobSensor(BaseSensorOperator):
         self.workspace_id = workspace_id
         self.deferrable = deferrable
         self.cancel_on_kill = cancel_on_kill
+        self.log_poll_interval = as_timedelta("log_poll_interval", log_poll_interval)
         self._flow: SensorFlow | None = None
         self._check_on_revoked()
 

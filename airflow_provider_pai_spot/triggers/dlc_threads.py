@@ -9,6 +9,7 @@ process, which also bounds how many calls are under way at once.
 from __future__ import annotations
 
 import asyncio
+import contextvars
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -35,4 +36,5 @@ async def _in_pool(name: str, threads: int, call: Callable[[], Answer]) -> Answe
     pool = _pools.get(name)
     if pool is None:  # one of each name for a process, made when first needed
         pool = _pools[name] = ThreadPoolExecutor(threads, thread_name_prefix=name)
-    return await asyncio.get_running_loop().run_in_executor(pool, call)
+    # The context tells Airflow whose log a line belongs to.
+    return await asyncio.get_running_loop().run_in_executor(pool, contextvars.copy_context().run, call)

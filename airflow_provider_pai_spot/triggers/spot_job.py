@@ -38,6 +38,8 @@ class SpotJobTrigger(BaseTrigger):
     :param execution_deadline: ISO 8601 UTC, when Airflow's `execution_timeout` is used up.
     :param stop_at_limit: whether the job is stopped when a limit passes.
     :param cancel_on_kill: whether the job is stopped when the task is ended in Airflow.
+    :param log_poll_interval: seconds between two looks at the pods' logs, None to leave them alone. Stored only if
+        set, so that a triggerer of an older release can take the rows of all others.
     """
 
     def __init__(
@@ -54,6 +56,7 @@ class SpotJobTrigger(BaseTrigger):
         execution_deadline: str | None = None,
         stop_at_limit: bool = True,
         cancel_on_kill: bool = True,
+        log_poll_interval: float | None = None,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # Airflow's own is untyped
         self.job_id = job_id
@@ -67,6 +70,7 @@ class SpotJobTrigger(BaseTrigger):
         self.execution_deadline = execution_deadline
         self.stop_at_limit = stop_at_limit
         self.cancel_on_kill = cancel_on_kill
+        self.log_poll_interval = log_poll_interval
         self.clock: Clock = SYSTEM_CLOCK
         self.ask_airflow: Callable[[TaskIdentity], bool] | None = None
 
@@ -86,6 +90,7 @@ class SpotJobTrigger(BaseTrigger):
                 "execution_deadline": self.execution_deadline,
                 "stop_at_limit": self.stop_at_limit,
                 "cancel_on_kill": self.cancel_on_kill,
+                **({} if self.log_poll_interval is None else {"log_poll_interval": self.log_poll_interval}),
             },
         )
 

@@ -14,6 +14,8 @@ from airflow_provider_pai_spot.attempts.drive import JobReader, answer
 from airflow_provider_pai_spot.attempts.follow import follow
 from airflow_provider_pai_spot.attempts.identity import TaskIdentity
 from airflow_provider_pai_spot.attempts.limits import WaitLimits
+from airflow_provider_pai_spot.attempts.log_setup import stream_in_triggerer
+from airflow_provider_pai_spot.attempts.log_stream import LogStream
 from airflow_provider_pai_spot.attempts.queue_word import QueueWord
 from airflow_provider_pai_spot.clock import Clock
 from airflow_provider_pai_spot.dlc.job import Job
@@ -39,6 +41,8 @@ async def follow_to_the_end(trigger: SpotJobTrigger) -> JobOutcome:
     clock = trigger.clock
     earliest = clock.now().timestamp() + _min_dwell(trigger)
     hook = await _hook_of(trigger)
+    word = QueueWord(unusual_wait=settings.unusual_wait(), now=clock.now, log=trigger.log)
+    logs = _logs_of(trigger)
     following = follow(
         trigger.job_id,
         limits=_limits_of(trigger),
@@ -46,9 +50,10 @@ async def follow_to_the_end(trigger: SpotJobTrigger) -> JobOutcome:
         now=clock.now,
         log=trigger.log,
         spot=True,
-        companions=(QueueWord(unusual_wait=settings.unusual_wait(), now=clock.now, log=trigger.log),),
+        companions=(word,) if logs is None else (word, logs),
     )
     outcome = await _drive(following, hook, clock)
+    outcome = outcome if logs is None else outcome.with_progress(logs.progress)
     await clock.asleep(max(0.0, earliest - clock.now().timestamp()))
     return outcome
 
@@ -80,6 +85,12 @@ async def _drive(following: Following, hook: JobReader, clock: Clock) -> JobOutc
             reply = None
         else:
             reply = await in_dlc_thread(answer, command, hook)
+
+
+def _logs_of(trigger: SpotJobTrigger) -> LogStream | None:
+    if trigger.log_poll_interval is None:
+        return None
+    return stream_in_triggerer(trigger.log_poll_interval, trigger.task_instance, clock=trigger.clock, log=trigger.log)
 
 
 def _limits_of(trigger: SpotJobTrigger) -> WaitLimits:

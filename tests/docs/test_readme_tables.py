@@ -15,6 +15,7 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_provider_pai_spot import exceptions
 from airflow_provider_pai_spot.attempts import identity, report
+from airflow_provider_pai_spot.attempts.log_notes import XCOM_LOG
 from airflow_provider_pai_spot.cli.main import COMMANDS
 from airflow_provider_pai_spot.dlc import body
 from airflow_provider_pai_spot.dlc.progress import MAX_PROGRESS_BYTES, last_progress
@@ -60,12 +61,12 @@ def test_each_argument_is_there_with_its_default(readme: Any, heading: str, of: 
     assert shown == own_arguments(of)
 
 
-def test_the_last_ten_arguments_are_those_that_are_not_templated(readme: Any) -> None:
+def test_the_last_eleven_arguments_are_those_that_are_not_templated(readme: Any) -> None:
     rows = re.findall(r"^\| `(\w+)` \|", readme.section("SubmitSpotJobOperator"), re.MULTILINE)
     templated = set(SubmitSpotJobOperator.template_fields)
-    assert "All but the last ten are templated (`pai_dlc_conn_id`, too)" in readme.text
-    assert set(rows[-10:]) | templated >= set(rows)
-    assert templated & set(rows[-10:]) <= {"pai_dlc_conn_id"}
+    assert "All but the last eleven are templated (`pai_dlc_conn_id`, too)" in readme.text
+    assert set(rows[-11:]) | templated >= set(rows)
+    assert templated & set(rows[-11:]) <= {"pai_dlc_conn_id"}
 
 
 def test_the_default_recovery_is_the_one_shown(readme: Any) -> None:
@@ -116,7 +117,7 @@ def test_each_exception_is_there_and_whether_airflow_retries_it(readme: Any, cod
 def test_each_xcom_is_there(readme: Any, code_in: CodeIn) -> None:
     shown = {code_in(cell)[0] for cell in readme.table("XCom", "of").column("XCom")}
     pushed = {getattr(report, name) for name in dir(report) if name.startswith("XCOM_")}
-    assert shown == {"return_value", JOB_CONSOLE_KEY, *pushed}
+    assert shown == {"return_value", JOB_CONSOLE_KEY, XCOM_LOG, *pushed}
     assert f'"{PaiJobLink.name}"' in readme.text
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -157,6 +158,44 @@ def test_which_lines_max_lines_keeps_can_be_switched(sdk: Any, emulator: DlcEmul
     request = sdk.models.GetPodLogsRequest(max_lines=2)
     logs = sdk.client.get_pod_logs(job_id, f"{job_id}-worker-0", request).body.logs
     assert [line[-1] for line in logs] == kept
+
+
+@pytest.mark.parametrize(("end_belongs", "kept"), [(True, ["a", "b"]), (False, ["a"])])
+def test_whether_a_window_contains_its_last_second_can_be_switched(
+    sdk: Any, emulator: DlcEmulator, end_belongs: bool, kept: Any
+) -> None:
+    emulator.control.switch("log_end_belongs", end_belongs)
+    emulator.control.plan(JobPlan(run_seconds=30, logs=("a", "b", "c")))
+    job_id = sdk.create()
+    emulator.control.advance(60)
+    began = sdk.get(job_id)["Pods"][0]["GmtStartTime"]
+    second = (datetime.fromisoformat(began) + timedelta(seconds=10)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    request = sdk.models.GetPodLogsRequest(start_time=began, end_time=second)
+    logs = sdk.client.get_pod_logs(job_id, f"{job_id}-worker-0", request).body.logs
+    assert [line[-1] for line in logs] == kept
+
+
+def test_lines_can_show_late(sdk: Any, emulator: DlcEmulator) -> None:
+    emulator.control.switch("log_lag_seconds", 4.0)
+    emulator.control.plan(JobPlan(run_seconds=20, logs=("a", "b")))
+    job_id = sdk.create()
+    while sdk.status(job_id) != "Running":
+        emulator.control.advance(1)
+    shown = []
+    for _ in range(4):
+        emulator.control.advance(3)
+        request = sdk.models.GetPodLogsRequest()
+        shown.append(len(sdk.client.get_pod_logs(job_id, f"{job_id}-worker-0", request).body.logs))
+    assert shown == [0, 1, 1, 1]
+
+
+def test_aimaster_s_pod_writes_a_log_of_its_own(sdk: Any, emulator: DlcEmulator, aimaster_body: Any) -> None:
+    emulator.control.plan(JobPlan(run_seconds=10, logs=("a",), aimaster_logs=("watching",)))
+    job_id = sdk.create(aimaster_body)
+    emulator.control.advance(600)
+    request = sdk.models.GetPodLogsRequest()
+    logs = sdk.client.get_pod_logs(job_id, f"{job_id}-aimaster-0", request).body.logs
+    assert [line.split("  ")[1] for line in logs] == ["watching"]
 
 
 def test_a_pod_that_cannot_pull_its_image_says_so_and_stays_in_env_preparing(sdk: Any, emulator: DlcEmulator) -> None:

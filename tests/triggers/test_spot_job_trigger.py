@@ -96,6 +96,13 @@ def test_a_row_of_only_the_first_two_names_loads() -> None:
     assert SpotJobTrigger(job_id="dlc1", pai_dlc_conn_id="c").serialize()[1]["cancel_on_kill"] is True
 
 
+def test_what_is_not_asked_for_is_not_stored_and_what_is_comes_back() -> None:
+    """A triggerer of an older release takes the rows of tasks that copy no logs."""
+    path, kwargs = SpotJobTrigger(job_id="dlc1", pai_dlc_conn_id="c", log_poll_interval=30.0).serialize()
+    assert kwargs["log_poll_interval"] == 30.0
+    assert SpotJobTrigger(**kwargs).serialize() == (path, kwargs)
+
+
 async def test_it_fires_once_with_a_small_versioned_outcome(emulator: DlcEmulator) -> None:
     job_id = submit(emulator)
     [event] = await events_of(trigger(job_id))

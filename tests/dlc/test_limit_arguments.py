@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_pai_spot.operators.options import as_timedelta
+from airflow_provider_pai_spot.dlc.duration import as_timedelta
 
 
 @pytest.mark.parametrize(

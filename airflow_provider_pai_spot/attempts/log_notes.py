@@ -1,0 +1,186 @@
+"""
+What is noted down of the log lines that a try has shown, so that a restarted triggerer goes on where the last one was.
+
+A trigger can reach XComs and nothing else that belongs to its task instance: Airflow's task state store hangs there.
+Airflow wipes them when the next try begins; its log is a new one, too.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Any, Protocol, Self
+
+from airflow_provider_pai_spot.attempts.ledger import StateStore
+from airflow_provider_pai_spot.attempts.log_cursor import Cursor
+from airflow_provider_pai_spot.dlc.wire import time_of
+
+XCOM_LOG = "pai_spot_log"
+_VERSION = 1
+_MAX_PARTS = 20
+
+Cursors = Mapping[str, Cursor]
+"""How far each log of a job was read, by `PodUid` (or `PodId` where DLC shows none)."""
+
+THIS_PROCESS = uuid.uuid4().hex[:12]
+"""Tells triggerers apart: each has one process for its triggers, and one log file for each task of them."""
+
+
+class Notes(Protocol):
+    """Where the notes of one task instance are kept. May block; may raise anything."""
+
+    def read(self) -> Any:
+        """Return what was written last, None if nothing was."""
+        ...
+
+    def write(self, value: Any) -> None:
+        """Keep a JSON value."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class XComNotes:
+    """An XCom of the task instance; works on workers, and in a triggerer from any thread but its event loop's."""
+
+    dag_id: str
+    run_id: str
+    task_id: str
+    map_index: int = -1
+
+    def read(self) -> Any:
+        """Return what was written last, None if nothing was."""
+        from airflow.sdk.execution_time.xcom import XCom
+
+        return XCom.get_one(key=XCOM_LOG, **self._place())
+
+    def write(self, value: Any) -> None:
+        """Keep a JSON value."""
+        from airflow.sdk.execution_time.xcom import XCom
+
+        XCom.set(key=XCOM_LOG, value=value, **self._place())
+
+    def _place(self) -> dict[str, Any]:
+        return {
+            "dag_id": self.dag_id,
+            "run_id": self.run_id,
+            "task_id": self.task_id,
+            "map_index": self.map_index,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class StoreNotes:
+    """The task state store; on workers only. A sensor in reschedule mode begins each look without its XComs."""
+
+    store: StateStore
+
+    def read(self) -> Any:
+        """Return what was written last, None if nothing was."""
+        return self.store.get(XCOM_LOG)
+
+    def write(self, value: Any) -> None:
+        """Keep a JSON value."""
+        self.store.set(XCOM_LOG, value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """
+    What one writer has shown of one job.
+
+    :param writer: `THIS_PROCESS` of a triggerer; '' for workers, whose log stays.
+    :param begin: how far the logs had been shown before.
+    :param end: how far they have been shown by it.
+    :param since: no log of the job begins before it.
+    """
+
+    job_id: str
+    writer: str
+    since: datetime
+    begin: Cursors = field(default_factory=dict)
+    end: Cursors = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the form that is stored."""
+        return {
+            "job_id": self.job_id,
+            "writer": self.writer,
+            "since": self.since.isoformat(),
+            "begin": {key: cursor.to_json() for key, cursor in self.begin.items()},
+            "end": {key: cursor.to_json() for key, cursor in self.end.items()},
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownSoFar:
+    """
+    What was shown in the log of one try, oldest part first.
+
+    :param parts: a new one begins with each job and each writer.
+    :param offset: how far the lines' times are ahead of UTC, once that was found out.
+    """
+
+    try_number: int
+    parts: tuple[Part, ...] = ()
+    offset: timedelta | None = None
+
+    def cursors(self, job_id: str) -> Cursors:
+        """Return how far the job's logs have been shown, by anybody."""
+        known: dict[str, Cursor] = {}
+        for part in self.parts:
+            if part.job_id == job_id:
+                known |= part.end
+        return known
+
+    def by(self, writer: str) -> tuple[Part, ...]:
+        """Return the parts of one writer."""
+        return tuple(part for part in self.parts if part.writer == writer)
+
+    def advanced(
+        self, job_id: str, writer: str, cursors: Cursors, *, since: datetime, offset: timedelta | None
+    ) -> Self:
+        """Return the notes after more of a job was shown."""
+        last = self.parts[-1] if self.parts else None
+        if last is not None and (last.job_id, last.writer) == (job_id, writer):
+            return replace(self, parts=(*self.parts[:-1], replace(last, end=dict(cursors))), offset=offset)
+        part = Part(job_id=job_id, writer=writer, since=since, begin=self.cursors(job_id), end=dict(cursors))
+        return replace(self, parts=(*self.parts, part)[-_MAX_PARTS:], offset=offset)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the form that is stored."""
+        return {
+            "version": _VERSION,
+            "try": self.try_number,
+            "parts": [part.to_json() for part in self.parts],
+            "offset": None if self.offset is None else self.offset.total_seconds(),
+        }
+
+    @classmethod
+    def from_json(cls, value: Any, try_number: int) -> Self:
+        """Read the stored form; of another try, or not as it was written, it reads as nothing shown."""
+        if not isinstance(value, Mapping) or (value.get("version"), value.get("try")) != (_VERSION, try_number):
+            return cls(try_number=try_number)
+        parts = value.get("parts")
+        read = [_part(part) for part in parts] if isinstance(parts, list) else []
+        offset = value.get("offset")
+        return cls(
+            try_number=try_number,
+            parts=tuple(part for part in read if part is not None),
+            offset=timedelta(seconds=offset) if isinstance(offset, (int, float)) else None,
+        )
+
+
+def _part(value: Any) -> Part | None:
+    if not isinstance(value, Mapping):
+        return None
+    job_id, writer, since = value.get("job_id"), value.get("writer"), time_of(value.get("since"))
+    if not isinstance(job_id, str) or not isinstance(writer, str) or since is None:
+        return None
+    begin, end = _cursors(value.get("begin")), _cursors(value.get("end"))
+    return Part(job_id=job_id, writer=writer, since=since, begin=begin, end=end)
+
+
+def _cursors(value: Any) -> dict[str, Cursor]:
+    return {str(key): Cursor.from_json(one) for key, one in value.items()} if isinstance(value, Mapping) else {}

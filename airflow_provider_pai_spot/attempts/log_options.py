@@ -1,0 +1,62 @@
+"""How log and event lines of DLC are read: the `[pai_spot]` options about them."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from datetime import timedelta
+
+from airflow_provider_pai_spot import settings
+from airflow_provider_pai_spot.dlc.stamps import offset_of
+
+log = logging.getLogger(__name__)
+
+_AUTO = "auto"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogOptions:
+    """
+    How pods' logs are followed.
+
+    :param interval: seconds between two looks at the logs.
+    :param lag: how late a line may show, in whole seconds.
+    :param lines_per_look: new lines of one job that are copied at one look at most.
+    :param pods: pods of one job that are followed at most.
+    :param offset: how far the lines' times are ahead of UTC; None: found out from the lines.
+    :param repeats: whether a trigger writes again what Airflow has overwritten.
+    """
+
+    interval: float
+    lag: timedelta = timedelta(seconds=5)
+    lines_per_look: int = 5_000
+    pods: int = 8
+    offset: timedelta | None = None
+    repeats: bool = False
+
+    @classmethod
+    def configured(cls, interval: float) -> LogOptions:
+        """Return the options of this installation."""
+        return cls(
+            interval=interval,
+            lag=settings.log_lag(),
+            lines_per_look=settings.log_lines_per_look(),
+            pods=settings.log_pods(),
+            offset=_offset("log_time_zone", settings.log_time_zone()),
+            repeats=settings.repeat_trigger_logs(),
+        )
+
+
+def event_offset() -> timedelta | None:
+    """Return how far the times in front of event lines are ahead of UTC; None if the option is unreadable."""
+    return _offset("event_time_zone", settings.event_time_zone())
+
+
+def _offset(option: str, zone: str) -> timedelta | None:
+    """A wait must not end, and a job run on, because of how a line is shown: so an option that is wrong warns only."""
+    if zone == _AUTO:
+        return None
+    offset = offset_of(zone)
+    if offset is None:
+        log.warning("[pai_spot] %s is %r: expected UTC, or an offset such as +08:00; it is ignored", option, zone)
+    return offset
