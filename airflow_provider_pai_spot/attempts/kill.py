@@ -16,7 +16,9 @@ from typing import Any
 from airflow_provider_pai_spot.attempts.airflow_state import task_is_over
 from airflow_provider_pai_spot.attempts.drive import JobReader
 from airflow_provider_pai_spot.attempts.identity import TaskIdentity
-from airflow_provider_pai_spot.exceptions import PaiDlcError, SpotJobStopped
+from airflow_provider_pai_spot.attempts.stopping import stop_and_see
+from airflow_provider_pai_spot.clock import SYSTEM_CLOCK, Clock
+from airflow_provider_pai_spot.exceptions import SpotJobStopped
 
 _HANDLER_PATIENCE = 4.0
 
@@ -37,12 +39,14 @@ class KillSwitch:
         cancel_on_kill: bool,
         log: Any,
         is_over: Callable[[TaskIdentity], bool] = task_is_over,
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         self._hook = hook
         self._identity = identity
         self._cancel_on_kill = cancel_on_kill
         self._log = log
         self._is_over = is_over
+        self._clock = clock
         self.requested = False
         self.job_id: str | None = None
 
@@ -79,7 +83,4 @@ class KillSwitch:
 
     def _stop(self, job_id: str) -> None:
         self._log.warning("the task was ended in Airflow; stopping %s", job_id)
-        try:
-            self._hook.stop_job(job_id)
-        except PaiDlcError as error:
-            self._log.error("%s could not be stopped; `pai-spot stop %s` does: %s", job_id, job_id, error)
+        stop_and_see(self._hook, job_id, clock=self._clock, log=self._log)

@@ -11,13 +11,40 @@ from airflow_provider_pai_spot.attempts.follow import follow
 from airflow_provider_pai_spot.attempts.limits import WaitLimits
 from airflow_provider_pai_spot.attempts.unseen import JOB_GONE
 from airflow_provider_pai_spot.clock import Clock
+from airflow_provider_pai_spot.dlc.job import Job
 from airflow_provider_pai_spot.dlc.outcome import JobOutcome, StopReason, Verdict
-from airflow_provider_pai_spot.dlc.status import is_decided
-from airflow_provider_pai_spot.exceptions import PaiDlcNotFound, SpotOutcomeUnknown
+from airflow_provider_pai_spot.dlc.status import Phase, is_decided, phase_of
+from airflow_provider_pai_spot.exceptions import PaiDlcError, PaiDlcNotFound, SpotOutcomeUnknown
 
 STOP_LIMIT_SECONDS = 300.0
 """How long a stop may take before the try gives up; the next try goes on with it (assumed, DLC names no time)."""
 _STOP_POLL = 2.0
+STOP_SEEN_WITHIN = 20.0
+"""Seconds in which a stop must show where the process is being killed; the rest is the sweep's."""
+_SEEN_POLL = 1.0
+
+
+def stop_and_see(hook: JobReader, job_id: str, *, clock: Clock, log: Any) -> bool:
+    """
+    Stop the job and look until the stop shows: whether one accepted in an early state holds is not documented.
+
+    Never raises; whether the job is over, or on its way, within `STOP_SEEN_WITHIN` is returned and logged.
+    """
+    status = "unseen"
+    give_up_at = clock.now() + timedelta(seconds=STOP_SEEN_WITHIN)
+    while True:
+        try:
+            hook.stop_job(job_id)
+            status = Job(hook.get_job(job_id)).status
+        except PaiDlcError as error:
+            log.warning("%s: the stop did not go through yet: %s", job_id, error)
+        if is_decided(status) or phase_of(status) is Phase.STOPPING:
+            log.info("%s is %s", job_id, status)
+            return True
+        if clock.now() >= give_up_at:
+            log.error("%s is still %s; `pai-spot stop %s` stops it", job_id, status, job_id)
+            return False
+        clock.sleep(_SEEN_POLL)
 
 
 def stop_and_wait(hook: JobReader, job_id: str, reason: StopReason | None, *, clock: Clock, log: Any) -> JobOutcome:

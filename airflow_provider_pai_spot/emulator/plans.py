@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Self
 
 _LINES = ("logs", "aimaster_logs")
+_MAY_BE_LATE = {"CreateJob", "GetJob"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +28,7 @@ class JobPlan:
     :param status: another final status than the exit code's, e.g. `FailedReserving`.
     :param reason_code: another final ReasonCode; '' for an empty one.
     :param reason_message: another final ReasonMessage.
+    :param late_answers: `CreateJob` or `GetJob` -> real seconds that its first answer about this job is on the way.
     """
 
     run_seconds: float | None = 1.0
@@ -42,10 +44,12 @@ class JobPlan:
     status: str | None = None
     reason_code: str | None = None
     reason_message: str | None = None
+    late_answers: Mapping[str, float] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
-        return {**asdict(self), **{name: list(getattr(self, name)) for name in _LINES}}
+        lines = {name: list(getattr(self, name)) for name in _LINES}
+        return {**asdict(self), **lines, "late_answers": dict(self.late_answers)}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
@@ -56,6 +60,12 @@ class JobPlan:
         values = dict(data)
         values |= {name: tuple(values.get(name) or ()) for name in _LINES}
         return cls(**values)
+
+    def __post_init__(self) -> None:
+        if unknown := sorted(set(self.late_answers) - _MAY_BE_LATE):
+            raise ValueError(
+                f"late_answers has {', '.join(unknown)}; only {', '.join(sorted(_MAY_BE_LATE))} can be late."
+            )
 
 
 @dataclass(slots=True)

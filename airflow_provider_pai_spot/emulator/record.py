@@ -122,6 +122,8 @@ class Job:
     revocations: int = 0
     deleted: bool = False
     epoch: int = 0
+    late_answers: dict[str, float] = field(default_factory=dict)
+    """Those of the plan that have not been given yet."""
 
     @property
     def display_name(self) -> str:

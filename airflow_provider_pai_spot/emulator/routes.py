@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 from typing import Any
@@ -38,13 +39,15 @@ class _Endpoints:
         self._service = service
 
     async def create_job(self, request: Request) -> Response:
-        return _ok(self._service.create_job(await _body(request), _caller(request)))
+        answer = self._service.create_job(await _body(request), _caller(request))
+        return await self._in_time("CreateJob", answer["JobId"], answer)
 
     async def list_jobs(self, request: Request) -> Response:
         return _ok(self._service.list_jobs(request.query_params, _caller(request)))
 
     async def get_job(self, request: Request) -> Response:
-        return _ok(self._service.get_job(request.path_params["job_id"]))
+        job_id = request.path_params["job_id"]
+        return await self._in_time("GetJob", job_id, self._service.get_job(job_id))
 
     async def update_job(self, request: Request) -> Response:
         return _ok(self._service.update_job(request.path_params["job_id"], await _body(request)))
@@ -75,6 +78,10 @@ class _Endpoints:
         every = flag(query, "All", default=False)
         job_ids, keys = _json_list(query.get("ResourceId")), _json_list(query.get("TagKey"))
         return _ok(self._service.untag_resources(job_ids, keys, every))
+
+    async def _in_time(self, operation: str, job_id: str, answer: dict[str, Any]) -> Response:
+        await asyncio.sleep(self._service.lateness(operation, job_id))
+        return _ok(answer)
 
 
 def _snake(name: str) -> str:

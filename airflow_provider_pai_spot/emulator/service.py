@@ -88,6 +88,12 @@ class DlcService:
             job = self.find(job_id)
             return wire.job_detail(job, self.identities.user_id(job.owner), now, self.behaviours)
 
+    def lateness(self, operation: str, job_id: str) -> float:
+        """Return how many real seconds this answer about a job takes by its plan, and use that up."""
+        with self.present():
+            job = self.simulation.jobs.get(job_id)
+            return job.late_answers.pop(operation, 0.0) if job is not None else 0.0
+
     def list_jobs(self, query: Query, caller: str) -> Answer:
         """Return a page of the jobs the query means."""
         behaviours = self.behaviours
@@ -210,6 +216,7 @@ class DlcService:
         settings = body.get("Settings") or {}
         tags = dict(settings.get("Tags") or {})
         lag = float(self.behaviours["list_lag_seconds"]) + self.faults.take_within(FaultKind.LIST_LAG)
+        plan = self.plans.take(str(body["DisplayName"]), tags)
         job = Job(
             job_id=self._unused_id(),
             body=body,
@@ -217,9 +224,10 @@ class DlcService:
             workspace_id=str(body.get("WorkspaceId") or self.behaviours["default_workspace_id"]),
             created_at=now,
             visible_at=now + lag,
-            plan=self.plans.take(str(body["DisplayName"]), tags),
+            plan=plan,
             tags=tags,
             spot_roles=spot_roles_of(body),
+            late_answers=dict(plan.late_answers),
         )
         if job.lingjun or self.behaviours["aimaster_restarts_general_computing"]:
             default = int(self.behaviours["aimaster_default_max_restarts"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Protocol
 
 from airflow_provider_pai_spot import settings
@@ -25,6 +26,7 @@ from airflow_provider_pai_spot.exceptions import PaiDlcError
 from airflow_provider_pai_spot.hooks.pai_dlc import PaiDlcHook
 from airflow_provider_pai_spot.hooks.retrying import RetryRules
 from airflow_provider_pai_spot.triggers.dlc_threads import in_dlc_thread, in_stop_thread
+from airflow_provider_pai_spot.triggers.early_question import EARLY_QUESTION
 from airflow_provider_pai_spot.triggers.spot_job import SpotJobTrigger
 
 _JITTER = (0.9, 1.1)
@@ -40,6 +42,8 @@ async def follow_to_the_end(trigger: SpotJobTrigger) -> JobOutcome:
     """Wait until the job's end is known or a limit passes, and not less than the minimum dwell."""
     clock = trigger.clock
     earliest = clock.now().timestamp() + _min_dwell(trigger)
+    if trigger.task_instance is not None and trigger.cancel_on_kill:
+        EARLY_QUESTION.ask(partial(_task_is_over, trigger))
     hook = await _hook_of(trigger)
     word = QueueWord(unusual_wait=settings.unusual_wait(), now=clock.now, log=trigger.log)
     logs = _logs_of(trigger)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
 import pytest
@@ -80,6 +81,35 @@ def test_a_list_lag_hides_the_next_job_only(sdk: Any, emulator: DlcEmulator) -> 
 def test_a_delayed_answer_is_still_the_answer(sdk: Any, emulator: DlcEmulator) -> None:
     emulator.control.fault("GetJob", "delay", seconds=0.05)
     assert sdk.status(sdk.create()) == "Creating"
+
+
+def test_a_job_exists_while_the_answer_to_its_create_job_is_on_the_way(sdk: Any, emulator: DlcEmulator) -> None:
+    emulator.control.plan(JobPlan(late_answers={"CreateJob": 3600}))
+    with ThreadPoolExecutor() as threads:
+        asked = threads.submit(sdk.create)
+        while not emulator.control.jobs():
+            wait([asked], timeout=0.05)
+        assert not asked.done()
+        emulator.stop()
+        assert asked.exception() is not None
+
+
+def test_only_the_first_answer_about_a_job_is_late(sdk: Any, emulator: DlcEmulator) -> None:
+    emulator.control.plan(JobPlan(late_answers={"GetJob": 3600}))
+    job_id = sdk.create()
+    with ThreadPoolExecutor() as threads:
+        asked = threads.submit(sdk.get, job_id)
+        while not emulator.control.requests().get("GetJob"):
+            wait([asked], timeout=0.05)
+        assert sdk.status(job_id) == "Creating"
+        assert not asked.done()
+        emulator.stop()
+        assert asked.exception() is not None
+
+
+def test_an_operation_that_cannot_be_late_is_refused() -> None:
+    with pytest.raises(ValueError, match="late_answers has StopJob; only CreateJob, GetJob"):
+        JobPlan.from_dict({"late_answers": {"StopJob": 1}})
 
 
 def test_cleared_faults_do_not_happen(sdk: Any, emulator: DlcEmulator) -> None:

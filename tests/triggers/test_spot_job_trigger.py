@@ -14,6 +14,8 @@ from airflow_provider_pai_spot.dlc.outcome import JobOutcome, StopReason, Verdic
 from airflow_provider_pai_spot.emulator import DlcEmulator, JobPlan
 from airflow_provider_pai_spot.emulator.lifecycle import Phases
 from airflow_provider_pai_spot.hooks.pai_dlc import PaiDlcHook
+from airflow_provider_pai_spot.triggers import watch
+from airflow_provider_pai_spot.triggers.early_question import EarlyQuestion
 from airflow_provider_pai_spot.triggers.spot_job import SpotJobTrigger
 
 QUICK = Phases(creating=0.05, queuing=0.1, env_preparing=0.05, stopping=0.05, restarting=0.05, bidding=0.1)
@@ -187,6 +189,19 @@ async def test_on_kill_survives_being_cancelled_again_and_again(emulator: DlcEmu
         killing.cancel()
     await killing
     assert emulator.control.wait_for(job_id, "Stopped") == "Stopped"
+
+
+@pytest.mark.parametrize(("cancel_on_kill", "asked"), [(True, ["train"]), (False, [])])
+async def test_a_trigger_that_may_have_to_stop_its_job_asks_airflow_as_it_begins(
+    emulator: DlcEmulator, monkeypatch: pytest.MonkeyPatch, cancel_on_kill: bool, asked: list[str]
+) -> None:
+    """The first question takes Airflow long: it must not be the one on which a stop depends."""
+    monkeypatch.setattr(watch, "EARLY_QUESTION", EarlyQuestion())
+    made = owned_by(trigger(submit(emulator), cancel_on_kill=cancel_on_kill), over=False)
+    seen: list[str] = []
+    made.ask_airflow = lambda identity: seen.append(identity.task_id) is not None
+    await events_of(made)
+    assert seen == asked
 
 
 async def test_without_a_task_instance_nothing_is_stopped(emulator: DlcEmulator) -> None:

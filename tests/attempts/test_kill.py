@@ -1,0 +1,123 @@
+"""A worker is told to end: the job is stopped if Airflow gave the task up, and only then."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from airflow_provider_pai_spot.attempts.identity import TaskIdentity
+from airflow_provider_pai_spot.attempts.kill import KillSwitch
+from airflow_provider_pai_spot.attempts.stopping import STOP_SEEN_WITHIN, stop_and_see
+from airflow_provider_pai_spot.exceptions import PaiDlcUnavailable, SpotJobStopped
+
+TASK = TaskIdentity(namespace="test", dag_id="nightly", run_id="run", task_id="train")
+JOB = "dlc1"
+
+
+class Dlc:
+    """A job that shows one status after the other, once for each StopJob; an exception is StopJob's answer."""
+
+    def __init__(self, *after_stops: str | Exception) -> None:
+        self._after_stops: Iterator[str | Exception] = iter(after_stops)
+        self._status = "Running"
+        self.stops = 0
+
+    def stop_job(self, _job_id: str) -> bool:
+        self.stops += 1
+        answer = next(self._after_stops, self._status)
+        if isinstance(answer, Exception):
+            raise answer
+        self._status = answer
+        return True
+
+    def get_job(self, job_id: str) -> dict[str, Any]:
+        return {"JobId": job_id, "Status": self._status}
+
+
+@pytest.fixture
+def switch(clock: Any, kept_log: Any) -> Any:
+    """Make a switch over a job, with what Airflow answers."""
+
+    def make(dlc: Dlc, over: bool | Exception, *, cancel_on_kill: bool = True) -> KillSwitch:
+        def is_over(_identity: TaskIdentity) -> bool:
+            if isinstance(over, Exception):
+                raise over
+            return over
+
+        hook: Any = dlc
+        return KillSwitch(
+            hook=hook, identity=TASK, cancel_on_kill=cancel_on_kill, log=kept_log, is_over=is_over, clock=clock
+        )
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("over", "cancel_on_kill", "stops"),
+    [(True, True, 1), (False, True, 0), (RuntimeError("no answer"), True, 0), (True, False, 0)],
+    ids=["the task is over", "it was cleared, or the worker goes away", "Airflow is silent", "cancel_on_kill=False"],
+)
+def test_the_job_is_stopped_only_if_airflow_gave_the_task_up(
+    switch: Any, over: bool | Exception, cancel_on_kill: bool, stops: int
+) -> None:
+    dlc = Dlc("Stopping")
+    kill = switch(dlc, over, cancel_on_kill=cancel_on_kill)
+    kill.check(JOB)
+    kill.pull()
+    assert dlc.stops == stops
+
+
+def test_a_job_that_comes_to_be_after_the_request_is_stopped_at_the_next_point(switch: Any) -> None:
+    dlc = Dlc("Stopping")
+    kill = switch(dlc, over=True)
+    kill.pull()
+    assert dlc.stops == 0
+    with pytest.raises(SpotJobStopped, match=f"ended in Airflow while {JOB} was under way"):
+        kill.check(JOB)
+    assert dlc.stops == 1
+
+
+def test_after_the_request_no_job_is_created_for_a_task_that_is_over(switch: Any) -> None:
+    kill = switch(Dlc(), over=True)
+    kill.pull()
+    with pytest.raises(SpotJobStopped, match="no job"):
+        kill.check()
+
+
+def test_a_worker_that_only_goes_away_goes_on_until_it_is_gone(switch: Any) -> None:
+    dlc = Dlc()
+    kill = switch(dlc, over=False)
+    kill.pull()
+    kill.check(JOB)
+    assert dlc.stops == 0
+
+
+def test_without_a_request_airflow_is_not_asked(switch: Any) -> None:
+    switch(Dlc(), over=AssertionError("was asked")).check(JOB)
+
+
+@pytest.mark.parametrize(
+    ("after_stops", "stops"),
+    [
+        (("Stopping",), 1),
+        (("Stopped",), 1),
+        (("Succeeded",), 1),
+        (("Creating", "Queuing", "Stopping"), 3),
+        ((PaiDlcUnavailable("503"), "Stopped"), 2),
+    ],
+    ids=["on its way", "over", "was faster", "accepted early without effect", "no answer at first"],
+)
+def test_a_stop_is_repeated_until_it_shows(clock: Any, kept_log: Any, after_stops: Any, stops: int) -> None:
+    dlc: Any = Dlc(*after_stops)
+    assert stop_and_see(dlc, JOB, clock=clock, log=kept_log)
+    assert dlc.stops == stops
+
+
+def test_a_stop_that_never_shows_is_told_with_the_way_out(clock: Any, kept_log: Any) -> None:
+    dlc: Any = Dlc()
+    began = clock.now()
+    assert not stop_and_see(dlc, JOB, clock=clock, log=kept_log)
+    assert (clock.now() - began).total_seconds() == STOP_SEEN_WITHIN
+    assert kept_log.lines[-1] == f"ERROR {JOB} is still Running; `pai-spot stop {JOB}` stops it"
