@@ -23,7 +23,7 @@ from airflow_provider_pai_spot.hooks.pai_dlc import PaiDlcHook
 from airflow_provider_pai_spot.operators.spot_job import SubmitSpotJobOperator
 
 KNOWN_LANGUAGES = {"python", "bash", "console", "text", "json", "dockerfile"}
-MAKE_AND_OTHERS = ("make ", "pip ")
+MAKE_AND_OTHERS = ("make ", "pip ", "curl ")
 CONNECTIONS: dict[str, dict[str, Any]] = {
     "AccessKey": {"credential_source": "auto", "has_access_key": True, "security_token": "", "role_arn": ""},
     "STS token": {"credential_source": "auto", "has_access_key": True, "security_token": "token"},
