@@ -101,6 +101,11 @@ def _form_fields() -> dict[str, Any]:
         "console_base_url": _text_field(
             "Console URL", "Base of links to jobs, https only. Empty: https://pai.console.aliyun.com"
         ),
+        "studio_endpoint": _text_field(
+            "PAI Studio endpoint (host[:port])",
+            "Asked only why a job waits for its quota. Empty: the region's public one, unless Network or Endpoint "
+            "is filled.",
+        ),
         "namespace": _text_field(
             "Namespace", "Tells this installation's jobs from another's, unless [pai_spot] namespace does."
         ),

@@ -72,6 +72,14 @@ class Do:
 
 
 @dataclass(frozen=True, slots=True)
+class DiagnoseQueue:
+    """Ask why a job waits for its quota; answered by PAI Studio's diagnosis or by the exception raised."""
+
+    quota_id: str
+    job_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class Wait:
     """
     Let `seconds` pass, then look again.
@@ -84,6 +92,6 @@ class Wait:
     longest: float | None = None
 
 
-Command = Look | Stop | ReadEvents | ReadPodEvents | ReadOffers | ReadLogs | Do | Wait
+Command = Look | Stop | ReadEvents | ReadPodEvents | ReadOffers | DiagnoseQueue | ReadLogs | Do | Wait
 Following = Generator[Command, Any, JobOutcome]
 """Following a job to its end: yields commands, is sent their answers, returns how the job ended."""

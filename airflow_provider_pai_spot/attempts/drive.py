@@ -8,6 +8,7 @@ from typing import Any, Protocol, TypeVar
 
 from airflow_provider_pai_spot.attempts.commands import (
     Command,
+    DiagnoseQueue,
     Do,
     Look,
     ReadEvents,
@@ -18,7 +19,7 @@ from airflow_provider_pai_spot.attempts.commands import (
     Wait,
 )
 from airflow_provider_pai_spot.attempts.log_options import event_offset
-from airflow_provider_pai_spot.clock import Clock
+from airflow_provider_pai_spot.clock import SYSTEM_CLOCK, Clock
 from airflow_provider_pai_spot.dlc.stamps import in_utc
 from airflow_provider_pai_spot.exceptions import PaiDlcError
 
@@ -64,25 +65,33 @@ class JobReader(Protocol):
         """Return ListEcsSpecs' items of these types, `max_age` seconds old at most."""
         ...
 
+    def get_quota_workload_diagnosis(self, quota_id: str, job_id: str) -> dict[str, Any]:
+        """Return why a job waits for its quota."""
+        ...
+
 
 def answer(command: Command, reader: JobReader) -> Any:
     """Carry out a command that may block; an error of the call is the answer, not an exception."""
+    reply: Any
     try:
         match command:
             case Look(job_id):
-                return reader.get_job(job_id)
+                reply = reader.get_job(job_id)
             case Stop(job_id):
-                return reader.stop_job(job_id)
+                reply = reader.stop_job(job_id)
             case ReadEvents() | ReadPodEvents() | ReadLogs():
-                return _lines(command, reader)
+                reply = _lines(command, reader)
             case ReadOffers(instance_types):
-                return reader.list_ecs_specs(instance_types, max_age=_OFFERS_MAX_AGE)
+                reply = reader.list_ecs_specs(instance_types, max_age=_OFFERS_MAX_AGE)
+            case DiagnoseQueue(quota_id, job_id):
+                reply = reader.get_quota_workload_diagnosis(quota_id, job_id)
             case Do(work):
-                return _do(work)
+                reply = _do(work)
             case Wait():
                 raise TypeError("Wait is for the driver to carry out, it calls nothing")
     except PaiDlcError as error:
         return error
+    return reply
 
 
 def drive(asking: Generator[Command, Any, Result], reader: JobReader, clock: Clock) -> Result:
@@ -102,15 +111,8 @@ def drive(asking: Generator[Command, Any, Result], reader: JobReader, clock: Clo
 
 
 def carry_out(asking: Generator[Command, Any, Result], reader: JobReader) -> Result:
-    """Answer what is asked, in the calling thread, until there is a result; for what never waits."""
-    reply: Any = None
-    while True:
-        try:
-            command = asking.send(reply)
-        except StopIteration as end:
-            result: Result = end.value
-            return result
-        reply = answer(command, reader)
+    """Answer what is asked by something that never waits."""
+    return drive(asking, reader, SYSTEM_CLOCK)
 
 
 def _lines(command: ReadEvents | ReadPodEvents | ReadLogs, reader: JobReader) -> list[str]:

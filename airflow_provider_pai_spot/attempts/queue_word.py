@@ -7,8 +7,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from airflow_provider_pai_spot.attempts.commands import Command, ReadEvents, ReadOffers, ReadPodEvents
-from airflow_provider_pai_spot.attempts.waiting_words import Findings, has_machines, waiting_line, wishes_of
+from airflow_provider_pai_spot.attempts.commands import Command, DiagnoseQueue, ReadEvents, ReadOffers, ReadPodEvents
+from airflow_provider_pai_spot.attempts.waiting_words import (
+    Findings,
+    has_machines,
+    quota_of,
+    waiting_line,
+    wishes_of,
+)
 from airflow_provider_pai_spot.dlc.job import Job
 from airflow_provider_pai_spot.exceptions import PaiDlcError, PaiDlcRefused
 from airflow_provider_pai_spot.market import read_offers
@@ -23,7 +29,7 @@ class Spoken:
 
     :param since: when that wait began, ISO 8601; a restart by AIMaster begins another one.
     :param after: seconds it had lasted.
-    :param refused: whether it was said that ListEcsSpecs is refused.
+    :param refused: whether it was said that prices, or a quota's diagnosis, are refused.
     """
 
     since: str = ""
@@ -81,29 +87,40 @@ class QueueWord:
 
     def _without_repetition(self, found: Findings) -> Findings:
         """A missing permission is worth one mention; it will be missing the next time, too."""
-        if not isinstance(found.trouble, PaiDlcRefused):
+        prices, quota = (isinstance(one, PaiDlcRefused) for one in (found.trouble, found.quota_trouble))
+        if not prices and not quota:
             return found
         told, self.spoken = self.spoken.refused, replace(self.spoken, refused=True)
-        return replace(found, trouble=None) if told else found
+        if not told:
+            return found
+        return replace(
+            found,
+            trouble=None if prices else found.trouble,
+            quota_trouble=None if quota else found.quota_trouble,
+        )
 
 
 def inquire(job: Job) -> Generator[Command, Any, Findings]:
     """Find out what a job waits for; what cannot be had is left out."""
-    offers: Any = None
-    if not has_machines(job):
-        types = sorted({wish.instance_type for wish in wishes_of(job)})
-        offers = (yield ReadOffers(tuple(types))) if types else []
-    pod_events: list[str] = []
-    for pod in job.pods[:_PODS_ASKED] if has_machines(job) else ():
-        pod_events += _lines((yield ReadPodEvents(job.job_id, pod.pod_id)))
-    events = _lines((yield ReadEvents(job.job_id)))
-    trouble = offers if isinstance(offers, PaiDlcError) else None
+    if has_machines(job):
+        pod_events: list[str] = []
+        for pod in job.pods[:_PODS_ASKED]:
+            pod_events += _lines((yield ReadPodEvents(job.job_id, pod.pod_id)))
+        return Findings(events=_lines((yield ReadEvents(job.job_id))), pod_events=pod_events)
+    types = tuple(sorted({wish.instance_type for wish in wishes_of(job)}))
+    offers = (yield ReadOffers(types)) if types else []
+    diagnosis = (yield DiagnoseQueue(quota_of(job), job.job_id)) if quota_of(job) else None
     return Findings(
         offers=read_offers(offers) if isinstance(offers, list) else None,
-        trouble=trouble,
-        events=events,
-        pod_events=pod_events,
+        trouble=_error(offers),
+        diagnosis=diagnosis if isinstance(diagnosis, dict) and diagnosis else None,
+        quota_trouble=_error(diagnosis),
+        events=_lines((yield ReadEvents(job.job_id))),
     )
+
+
+def _error(answer: Any) -> PaiDlcError | None:
+    return answer if isinstance(answer, PaiDlcError) else None
 
 
 def _lines(answer: Any) -> list[str]:

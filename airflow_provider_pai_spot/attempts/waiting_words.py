@@ -10,7 +10,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
+from airflow_provider_pai_spot.attempts.quota_words import quota_words
 from airflow_provider_pai_spot.dlc.bids import Bid, read_bid
 from airflow_provider_pai_spot.dlc.duration import duration
 from airflow_provider_pai_spot.dlc.job import Job
@@ -33,12 +35,16 @@ class Findings:
 
     :param offers: what the market offers of its instance types; None if nothing is to be said about prices.
     :param trouble: why there are no offers.
+    :param diagnosis: what PAI Studio says of the job's place in its quota; None: not asked, or no answer.
+    :param quota_trouble: why there is no diagnosis.
     :param events: lines of the job's events.
     :param pod_events: lines of its pods' events, where it has pods.
     """
 
     offers: Sequence[Offer] | None = None
     trouble: PaiDlcError | None = None
+    diagnosis: Mapping[str, Any] | None = None
+    quota_trouble: PaiDlcError | None = None
     events: Sequence[str] = ()
     pod_events: Sequence[str] = ()
 
@@ -61,6 +67,11 @@ def wishes_of(job: Job) -> tuple[Wish, ...]:
     return tuple(dict.fromkeys(Wish(name, bid) for name, bid in roles if name))
 
 
+def quota_of(job: Job) -> str:
+    """Return the quota it queues for, '' for public resources, which is where spot capacity is documented."""
+    return text_of(job.raw.get("ResourceId"))
+
+
 def has_machines(job: Job) -> bool:
     """Whether it has won its machines and only prepares them: then no price explains the wait."""
     return job.status in _HAS_MACHINES
@@ -78,8 +89,7 @@ def _reasons(job: Job, found: Findings) -> Iterator[str]:
         yield "it has its machines, so what it waits for is its image, its mounts or its checks"
     else:
         yield from _market(job, found)
-        if quota := text_of(job.raw.get("ResourceId")):
-            yield f"it queues for quota {quota}, which the PAI console can diagnose"
+        yield from _quota(job, found)
     if reason := ": ".join(filter(None, (job.reason_code, job.reason_message))):
         yield f"DLC says {_quoted(reason)}"
     for kind, lines in (("pod event", found.pod_events), ("event", found.events)):
@@ -103,6 +113,15 @@ def _market(job: Job, found: Findings) -> Iterator[str]:
         yield from (_wish(wish, offers, job) for wish in wishes[:_TYPES_NAMED])
         if not wishes:
             yield "DLC does not show its instance types"
+
+
+def _quota(job: Job, found: Findings) -> Iterator[str]:
+    quota = quota_of(job)
+    if quota and found.diagnosis is not None:
+        yield quota_words(quota, found.diagnosis)
+    elif quota:
+        why = f" ({_quoted(str(found.quota_trouble))})" if found.quota_trouble is not None else ""
+        yield f"it queues for quota {quota}, which the PAI console can diagnose{why}"
 
 
 def _no_prices(trouble: PaiDlcError) -> str:

@@ -48,6 +48,7 @@ class Behaviour:
         return self.certainty is not Certainty.DOCUMENTED
 
 
+QUOTA_CHECKS = ("SelfQuotaLimit", "AncestorQuotaLimit", "UserLimit", "QueueStrategyLimit")
 _D, _O, _A = Certainty.DOCUMENTED, Certainty.OBSERVED, Certainty.ASSUMED
 
 BEHAVIOURS: tuple[Behaviour, ...] = (
@@ -116,6 +117,15 @@ BEHAVIOURS: tuple[Behaviour, ...] = (
     Behaviour("unknown_ecs_spec", "accept", _A, "an instance type this emulator has no row for", ("accept", "reject")),
     Behaviour("spot_terms", "kept", _A, "no page promises that a job bids as CreateJob asked", TREATMENTS),
     Behaviour("default_workspace_id", "1", _A, "a request without WorkspaceId silently gets the default one"),
+    # --- PAI Studio ------------------------------------------------------------------------------------
+    Behaviour("quota_diagnosis", "waiting jobs", _D, "official diagnostics: 400 or 404 once a job does not queue"),
+    Behaviour(
+        "quota_check_failing",
+        "",
+        _A,
+        "quotas have no limits here: which check is said to fail",
+        ("", *QUOTA_CHECKS),
+    ),
     # --- execution -------------------------------------------------------------------------------------
     Behaviour("rank_variables", True, _A, "RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT, as PyTorchJob sets them"),
     Behaviour("reclaim_grace_seconds", 30.0, _A, "SIGTERM, grace, SIGKILL; no page says whether a reclaim waits"),

@@ -175,10 +175,11 @@ class DlcEmulator:
         """
         Return an Airflow connection as a URI, for AIRFLOW_CONN_PAI_DLC_DEFAULT.
 
-        :param extras: further fields of the connection's extra, or other values for region_id, workspace_id
-            and protocol.
+        :param extras: further fields of the connection's extra, or other values for region_id, workspace_id,
+            protocol and studio_endpoint.
         """
-        fields = {"region_id": REGION, "workspace_id": "1", "protocol": self.protocol, **extras}
+        own = {"region_id": REGION, "workspace_id": "1", "protocol": self.protocol, "studio_endpoint": self.endpoint}
+        fields = own | extras
         login, password = quote(self.access_key_id, safe=""), quote(self.access_key_secret, safe="")
         return f"pai-dlc://{login}:{password}@{self.endpoint}/?{urlencode(fields)}"
 

@@ -15,6 +15,7 @@ OPERATIONS: tuple[tuple[str, str, str], ...] = (
     ("GetPodEvents", "GET", "/api/v1/jobs/{job_id}/pods/{pod_id}/events"),
     ("GetPodLogs", "GET", "/api/v1/jobs/{job_id}/pods/{pod_id}/logs"),
     ("ListEcsSpecs", "GET", "/api/v1/ecsspecs"),
+    ("GetQuotaWorkloadDiagnosis", "GET", "/api/v1/quotas/{quota_id}/workloads/{job_id}/diagnosis"),
     ("TagResources", "POST", "/api/v1/tags"),
     ("UntagResources", "DELETE", "/api/v1/tags"),
 )

@@ -70,6 +70,9 @@ class _Endpoints:
     async def list_ecs_specs(self, request: Request) -> Response:
         return _ok(self._service.list_ecs_specs(request.query_params))
 
+    async def get_quota_workload_diagnosis(self, request: Request) -> Response:
+        return _ok(self._service.diagnose_queue(**request.path_params))
+
     async def tag_resources(self, request: Request) -> Response:
         return _ok(self._service.tag_resources(await _body(request)))
 

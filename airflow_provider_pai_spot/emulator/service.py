@@ -13,7 +13,7 @@ from airflow_provider_pai_spot.emulator.behaviours import Behaviours
 from airflow_provider_pai_spot.emulator.errors import DlcError, invalid_parameter, job_not_found, pod_not_found
 from airflow_provider_pai_spot.emulator.faults import FaultBook, FaultKind
 from airflow_provider_pai_spot.emulator.identities import Identities
-from airflow_provider_pai_spot.emulator.lifecycle import RESERVING, Status
+from airflow_provider_pai_spot.emulator.lifecycle import RESERVING, WAITING, Status
 from airflow_provider_pai_spot.emulator.plans import PlanBook
 from airflow_provider_pai_spot.emulator.record import Job, Pod, new_job_id, spot_roles_of
 from airflow_provider_pai_spot.emulator.simulation import Simulation
@@ -202,6 +202,14 @@ class DlcService:
             rows = [row for row in INSTANCE_TYPES.values() if _wanted(row, query)]
             shown = [self._spec(row, now) for row in rows[(number - 1) * size : number * size]]
             return {"EcsSpecs": shown, "TotalCount": len(rows)}
+
+    def diagnose_queue(self, quota_id: str, job_id: str) -> Answer:
+        """Return why a job waits for its quota, as PAI Studio does; only of a job that waits for one."""
+        with self.present():
+            job = self.find(job_id)
+            if job.body.get("ResourceId") != quota_id or job.status not in {Status.CREATING, *WAITING}:
+                raise invalid_parameter(f"Job {job_id} does not queue in quota {quota_id}.")
+            return {"Diagnosis": wire.quota_diagnosis(job, self.behaviours["quota_check_failing"])}
 
     # --- parts ----------------------------------------------------------------------------------------
 

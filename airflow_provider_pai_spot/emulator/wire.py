@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
-from airflow_provider_pai_spot.emulator.behaviours import Behaviours
+from airflow_provider_pai_spot.emulator.behaviours import QUOTA_CHECKS, Behaviours
 from airflow_provider_pai_spot.emulator.lifecycle import Status
 from airflow_provider_pai_spot.emulator.record import Job, Pod, Restart, Transition
 
@@ -168,6 +168,28 @@ def _pod(pod: Pod) -> dict[str, Any]:
         shown["GmtFinishTime"] = stamp(pod.finished_at)
         shown["StatusDetail"] = {"ExitCode": pod.exit_code, "Reason": _exit_reason(pod), "Message": ""}
     return shown
+
+
+def quota_diagnosis(job: Job, failing: str) -> dict[str, Any]:
+    """Return a diagnosis as PAI Studio shows it, with one failing check or none; its numbers are made up."""
+    full = {"Used": {"GPU": "144"}, "Limit": {"GPU": "144"}, "ExceedResources": ["GPU"]}
+    checks: dict[str, Any] = {name: {"Status": "Succeeded"} for name in QUOTA_CHECKS}
+    if failing:
+        checks[failing] = {"Status": "Failed", **full}
+    pods = sum(int(spec.get("PodCount") or 1) for spec in job.body["JobSpecs"])
+    nodes = [{"Reason": "OutOfGPU", "Nodes": ["node-1", "node-2"]}] if failing else []
+    return {
+        "WorkloadId": job.job_id,
+        "QuotaId": job.body["ResourceId"],
+        "QueueStrategy": "FIFO",
+        "ResourceDiagnosis": checks,
+        "SchedulingDiagnosis": {
+            "Status": "Failed" if failing else "Succeeded",
+            "TaskNum": pods,
+            "SchedulableNum": 0 if failing else pods,
+            "UnschedulableNodes": nodes,
+        },
+    }
 
 
 def _exit_reason(pod: Pod) -> str:

@@ -45,6 +45,7 @@ EXTRA_FIELDS = (
     "http_proxy",
     "https_proxy",
     "console_base_url",
+    "studio_endpoint",
     "namespace",
 )
 
@@ -75,6 +76,7 @@ class ConnectionSettings:
     :param endpoint: `host[:port]`, or '' for the SDK's own endpoint of region and network.
     :param connect_timeout: milliseconds, None for the SDK's 5,000.
     :param read_timeout: milliseconds for each read, None for the SDK's 10,000.
+    :param studio_endpoint: `host[:port]` of PAI Studio, or '' for the public one of the region, if that is known.
     :param unknown_extras: keys of the extra that mean nothing here, perhaps misspelt.
     """
 
@@ -95,6 +97,7 @@ class ConnectionSettings:
     http_proxy: str = field(default="", repr=False)  # may hold a password
     https_proxy: str = field(default="", repr=False)
     console_base_url: str = DEFAULT_CONSOLE_BASE_URL
+    studio_endpoint: str = ""
     namespace: str = ""
     unknown_extras: tuple[str, ...] = ()
 
@@ -140,6 +143,7 @@ def parse_connection(
         http_proxy=reader.text("http_proxy"),
         https_proxy=reader.text("https_proxy"),
         console_base_url=reader.text("console_base_url") or DEFAULT_CONSOLE_BASE_URL,
+        studio_endpoint=reader.studio_endpoint(),
         namespace=reader.text("namespace"),
         unknown_extras=reader.unknown(),
     )
@@ -237,6 +241,12 @@ class _Reader:
         if scheme and scheme != value:
             raise self._wrong(f"the endpoint starts with {scheme}:// but protocol is {value!r}", "let one of them go")
         return value
+
+    def studio_endpoint(self) -> str:
+        text = self.text("studio_endpoint")
+        if text and not _HOST.fullmatch(text):
+            raise self._wrong(f"studio_endpoint is {text!r}", "give host or host:port, without a path")
+        return text
 
     def endpoint(self) -> tuple[str, str]:
         """Return (scheme, host[:port]); both '' where the connection names none."""

@@ -24,6 +24,7 @@ from airflow_provider_pai_spot.hooks import sdk
 from airflow_provider_pai_spot.hooks.credentials import RememberedCredential, provider_finder
 from airflow_provider_pai_spot.hooks.errors import CallSite, translate, unreadable
 from airflow_provider_pai_spot.hooks.shared_answers import SharedAnswers
+from airflow_provider_pai_spot.hooks.studio import studio_endpoint
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,10 +35,11 @@ log = logging.getLogger(__name__)
 
 _API_VERSION = "2020-12-03"
 _CLIENTS_KEPT = 32
+_STUDIO = ("paistudio",)
 
 
 class Operation(NamedTuple):
-    """An operation of the DLC API; `{}` in the path stands for an id."""
+    """An operation of the DLC API, or of PAI Studio's; `{}` in the path stands for an id."""
 
     action: str
     method: str
@@ -46,6 +48,9 @@ class Operation(NamedTuple):
     """Milliseconds, where the SDK's 10 s would be too short and the connection says nothing."""
     lists: str = ""
     """The key of the answer that holds its list."""
+    version: str = _API_VERSION
+    of_studio: bool = False
+    """Whether PAI Studio answers it, another product at another address."""
 
 
 # A lost answer to CreateJob costs a search for the job; waiting a little longer for it is cheaper.
@@ -58,6 +63,13 @@ GET_JOB_EVENTS = Operation("GetJobEvents", "GET", "/api/v1/jobs/{}/events", list
 GET_POD_EVENTS = Operation("GetPodEvents", "GET", "/api/v1/jobs/{}/pods/{}/events", lists="Events")
 GET_POD_LOGS = Operation("GetPodLogs", "GET", "/api/v1/jobs/{}/pods/{}/logs", lists="Logs")
 LIST_ECS_SPECS = Operation("ListEcsSpecs", "GET", "/api/v1/ecsspecs", lists="EcsSpecs")
+GET_QUOTA_WORKLOAD_DIAGNOSIS = Operation(
+    "GetQuotaWorkloadDiagnosis",
+    "GET",
+    "/api/v1/quotas/{}/workloads/{}/diagnosis",
+    version="2022-01-12",
+    of_studio=True,
+)
 
 
 class DlcClient:
@@ -73,17 +85,18 @@ class DlcClient:
         self._sdk = sdk.load()
         find_provider = provider_finder(settings, self._sdk.providers)
         self._credential = RememberedCredential(settings, find_provider, self._sdk.CredentialClient, clock)
-        self.sdk_client = self._sdk.Client(self._sdk_config())
+        self.sdk_client = self._sdk.Client(self._sdk_config(settings.endpoint))
+        self._studio_client: Any = None
         self.endpoint = str(self.sdk_client._endpoint)  # noqa: SLF001 - the SDK tells it nowhere else
         self.shared = SharedAnswers(clock)
         self._said: set[str] = set()
         self._warn_about_clear_text()
 
-    def _sdk_config(self) -> Any:
+    def _sdk_config(self, endpoint: str) -> Any:
         settings = self._settings
         return self._sdk.Config(
             credential=self._credential,
-            endpoint=settings.endpoint or None,
+            endpoint=endpoint or None,
             region_id=settings.region_id or None,
             network=settings.network or None,
             protocol=settings.protocol,
@@ -111,6 +124,8 @@ class DlcClient:
         if not all(isinstance(one, str) and one.strip() for one in ids):
             # `/jobs/` with nothing after it would be another operation.
             raise PaiDlcRefused(f"{site} was not sent: it needs ids of DLC, got {ids!r}.")
+        if not site.endpoint:
+            raise PaiDlcRefused(f"{operation.action} was not sent: the connection has no studio_endpoint.")
         failure: PaiDlcError | None = None
         answer: Any = None
         try:
@@ -123,7 +138,10 @@ class DlcClient:
 
     def site(self, operation: Operation) -> CallSite:
         """Return what a message about a call of this operation starts with."""
-        return CallSite(operation.action, self.endpoint, self._settings.region_id, self._settings.conn_id)
+        settings = self._settings
+        if operation.of_studio:
+            return CallSite(operation.action, studio_endpoint(settings), settings.region_id, settings.conn_id, _STUDIO)
+        return CallSite(operation.action, self.endpoint, settings.region_id, settings.conn_id)
 
     def first_time(self, what: str) -> bool:
         """Whether `what` is mentioned for the first time, for things that are logged once per connection."""
@@ -145,7 +163,7 @@ class DlcClient:
         )
         params = self._sdk.Params(
             action=operation.action,
-            version=_API_VERSION,
+            version=operation.version,
             protocol="HTTPS",
             pathname=operation.path.format(*(self._sdk.percent_encode(one) for one in ids)),
             method=operation.method,
@@ -155,8 +173,18 @@ class DlcClient:
             body_type="json",
         )
         own_timeout = None if self._settings.read_timeout else operation.read_timeout
-        answer = self.sdk_client.call_api(params, request, self._sdk.RuntimeOptions(read_timeout=own_timeout))
+        answer = self._client_of(operation).call_api(
+            params, request, self._sdk.RuntimeOptions(read_timeout=own_timeout)
+        )
         return answer.get("body")
+
+    def _client_of(self, operation: Operation) -> Any:
+        """Return what signs and sends; the generic half of the SDK's client does not mind whose operation it is."""
+        if not operation.of_studio:
+            return self.sdk_client
+        if self._studio_client is None:  # two threads may both make one, and then one of the two is kept
+            self._studio_client = self._sdk.Client(self._sdk_config(studio_endpoint(self._settings)))
+        return self._studio_client
 
     def _secrets(self) -> tuple[str, ...]:
         own = (self._settings.access_key_secret, self._settings.security_token)

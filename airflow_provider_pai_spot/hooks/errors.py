@@ -59,7 +59,7 @@ _HINTS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"InvalidTimeStamp"), "This machine's clock is off by more than 15 minutes."),
     (
         re.compile(r"Forbidden|NoPermission|Unauthorized"),
-        "Grant the RAM action paidlc:{operation} or pai:{operation} (sources differ), and check the workspace.",
+        "Grant the RAM action {grants}, and check the workspace.",
     ),
 )
 
@@ -72,6 +72,14 @@ class CallSite:
     endpoint: str
     region_id: str
     conn_id: str
+    ram_names: tuple[str, ...] = ("paidlc", "pai")
+    """What the product is called in RAM policies; of DLC sources differ."""
+
+    @property
+    def grants(self) -> str:
+        """The RAM actions that allow the call, any of which may be the one that counts."""
+        actions = " or ".join(f"{name}:{self.operation}" for name in self.ram_names)
+        return actions if len(self.ram_names) == 1 else f"{actions} (sources differ)"
 
     def __str__(self) -> str:
         region = self.region_id or "unknown"
@@ -139,7 +147,7 @@ def _words(error: Any, secrets: tuple[str, ...]) -> str:
 
 
 def _hint(code: str, site: CallSite) -> str:
-    hints = (hint.format(operation=site.operation) for pattern, hint in _HINTS if pattern.search(code))
+    hints = (hint.format(grants=site.grants) for pattern, hint in _HINTS if pattern.search(code))
     return next(hints, "")
 
 

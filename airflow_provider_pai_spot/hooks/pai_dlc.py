@@ -10,6 +10,7 @@ from airflow.sdk import BaseHook
 
 from airflow_provider_pai_spot.clock import SYSTEM_CLOCK, Clock
 from airflow_provider_pai_spot.dlc.status import Phase, phase_of
+from airflow_provider_pai_spot.dlc.wire import mapping_of
 from airflow_provider_pai_spot.exceptions import (
     PaiDlcError,
     PaiDlcNotFound,
@@ -318,6 +319,15 @@ class PaiDlcHook(BaseHook):
             return ask()
         question = (dlc_client.LIST_ECS_SPECS, *query.values())
         return list(self._client.shared.get(question, max_age, ask))
+
+    def get_quota_workload_diagnosis(self, quota_id: str, job_id: str) -> dict[str, Any]:
+        """
+        Return PAI Studio's `Diagnosis` of a job that queues for a quota; {} if its answer holds none.
+
+        :raises PaiDlcRefused: the job does not queue (400 or 404), or it is not known where PAI Studio is.
+        """
+        answer = self._repeatable(dlc_client.GET_QUOTA_WORKLOAD_DIAGNOSIS, quota_id, job_id)
+        return mapping_of(mapping_of(answer.get("body") or answer).get("Diagnosis"))
 
     # --- the form's test button -------------------------------------------------------------------
 

@@ -10,7 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_pai_spot.attempts.commands import Look, ReadEvents, ReadOffers, ReadPodEvents, Wait
+from airflow_provider_pai_spot.attempts.commands import (
+    DiagnoseQueue,
+    Look,
+    ReadEvents,
+    ReadOffers,
+    ReadPodEvents,
+    Wait,
+)
 from airflow_provider_pai_spot.attempts.follow import follow
 from airflow_provider_pai_spot.attempts.limits import WaitLimits
 from airflow_provider_pai_spot.attempts.queue_word import QueueWord, Spoken
@@ -51,19 +58,22 @@ class Log:
 class Cloud:
     """A job that waits for `pending` seconds and then succeeds; everything else is answered as told."""
 
-    def __init__(self, clock: Any, pending: float, offers: Any = None, events: Any = None, status: str = "") -> None:
+    def __init__(
+        self, clock: Any, *, pending: float, offers: Any = None, events: Any = None, status: str = "", quota: str = ""
+    ) -> None:
         self.clock = clock
         self.created, self.ends = clock.now(), clock.now() + timedelta(seconds=pending)
         self.offers = [OFFER] if offers is None else offers
         self.events = ["2026-12-01 06:00:00 spot bid too low"] if events is None else events
-        self.status = status or "Queuing"
+        self.status, self.quota = status or "Queuing", quota
         self.asked: list[Any] = []
 
     def job(self) -> dict[str, Any]:
         status = self.status if self.clock.now() < self.ends else "Succeeded"
         created = self.created.strftime("%Y-%m-%dT%H:%M:%SZ")
         pods = [{"PodId": "p0"}, {"PodId": "p1"}, {"PodId": "p2"}]
-        return {"JobId": JOB, "Status": status, "GmtCreateTime": created, "JobSpecs": [ROLE], "Pods": pods}
+        shown = {"JobId": JOB, "Status": status, "GmtCreateTime": created, "JobSpecs": [ROLE], "Pods": pods}
+        return {**shown, "ResourceId": self.quota}
 
     def answer(self, command: Any) -> Any:
         match command:
@@ -73,6 +83,8 @@ class Cloud:
             case Look():
                 return self.job()
         self.asked.append(command)
+        if isinstance(command, DiagnoseQueue):
+            return REFUSED
         return self.offers if isinstance(command, ReadOffers) else self.events
 
     def follow(self, word: QueueWord, log: Any, poll_interval: float = 30.0) -> Any:
@@ -205,6 +217,15 @@ def test_however_it_is_polled_each_doubling_is_said_at_most_once(unusual: float,
     spans = [sum(1 for threshold in thresholds if threshold <= at) for at in said_at]
     assert spans == sorted(set(spans))
     assert 0 not in spans
+
+
+def test_a_job_that_queues_for_a_quota_is_diagnosed_and_a_refusal_is_told_once(clock: Any, kept_log: Any) -> None:
+    cloud = Cloud(clock, pending=3000, quota="quota1")
+    cloud.follow(word_of(clock, kept_log), kept_log)
+    assert cloud.asked[:3] == [ReadOffers((TYPE,)), DiagnoseQueue("quota1", JOB), ReadEvents(JOB)]
+    assert ["(not allowed)" in line for line in words(kept_log)] == [True, False, False]
+    assert all("it queues for quota quota1, which the PAI console can diagnose" in line for line in words(kept_log))
+    assert all("costs 0.55 of list price" in line for line in words(kept_log))
 
 
 def carry(word: QueueWord, cloud: Cloud) -> None:

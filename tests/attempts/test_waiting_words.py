@@ -107,6 +107,16 @@ BID_OF_40 = role(SpotDiscountLimit=0.4)
             "it queues for quota quota1abc, which the PAI console can diagnose",
         ),
         (
+            waiting(BID_OF_40, ResourceId="quota1abc"),
+            Findings(diagnosis={"ResourceDiagnosis": {"UserLimit": {"Status": "Failed"}}}),
+            "in quota quota1abc the limit of one user is reached",
+        ),
+        (
+            waiting(BID_OF_40, ResourceId="quota1abc"),
+            Findings(quota_trouble=PaiDlcRefused("not sent: no studio_endpoint")),
+            "it queues for quota quota1abc, which the PAI console can diagnose (not sent: no studio_endpoint)",
+        ),
+        (
             waiting(BID_OF_40, ReasonCode="JobEnqueued", ReasonMessage="PyTorchJob dlc1\n is enqueued."),
             Findings(),
             "DLC says JobEnqueued: PyTorchJob dlc1 is enqueued.",

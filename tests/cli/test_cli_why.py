@@ -42,6 +42,14 @@ def test_without_the_permission_the_prices_are_missing_and_nothing_else(
     assert "without prices, since ListEcsSpecs was refused" in said.out
 
 
+def test_a_job_that_queues_for_a_quota_is_diagnosed(pai_spot: Call, cloud: DlcEmulator, submitted: Call) -> None:
+    cloud.control.set_stock("ecs.g7.xlarge", 0)
+    cloud.control.switch("quota_check_failing", "UserLimit")
+    said = pai_spot("why", submitted(job_overrides={"ResourceId": "quota1"}))
+    assert "in quota quota1 the limit of one user is reached (GPU 144 of 144 used)" in said.out
+    assert "0 of 1 pods find a node (OutOfGPU on 2)" in said.out
+
+
 @pytest.mark.dlc_emulator(default_plan=JobPlan(never_starts=True))
 def test_an_image_that_cannot_be_pulled_is_quoted(pai_spot: Call, cloud: DlcEmulator, submitted: Call) -> None:
     job_id = submitted()

@@ -127,6 +127,7 @@ def test_a_connection_uri_survives_keys_with_any_character() -> None:
             "region_id": ["cn-hangzhou"],
             "workspace_id": ["1"],
             "protocol": ["http"],
+            "studio_endpoint": [emulator.endpoint],
             "namespace": ["a b"],
         }
 
