@@ -75,7 +75,7 @@ class SpotPendingTimeout(SpotTimeout):
 
 
 class SpotRunTimeout(SpotTimeout):
-    """The job ran longer than `run_timeout`."""
+    """The job ran longer than `run_timeout`, or into DLC's own limit (JobMaxRunningTimeMinutes)."""
 
 
 class SpotTotalTimeout(SpotTimeout):

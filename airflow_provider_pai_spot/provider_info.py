@@ -214,6 +214,13 @@ def _options() -> dict[str, Any]:
             "Airflow 3.3's triggerer overwrites what it logged when a task waits again in the same try. yes: a trigger "
             "copies the lines of earlier jobs of the try again; auto: unless [logging] remote_logging is on; no.",
         ),
+        "verdict_rules": _option(
+            "string",
+            "",
+            "Import path of a list of your own rules of how a failed job ended, asked before this provider's. "
+            "Imported in workers and triggerers.",
+            example="my_package.rules.RULES",
+        ),
     }
 
 

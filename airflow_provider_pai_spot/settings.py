@@ -91,6 +91,11 @@ def repeat_trigger_logs() -> bool:
     return choice == "yes" or (choice == "auto" and not conf.getboolean("logging", "remote_logging", fallback=False))
 
 
+def verdict_rules() -> str:
+    """Return the import path of a user's own rules of how jobs ended, or ''."""
+    return str(conf.get(SECTION, "verdict_rules")).strip()
+
+
 def _seconds(option: str) -> float:
     text = str(conf.get(SECTION, option))
     try:

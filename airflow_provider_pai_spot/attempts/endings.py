@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from airflow_provider_pai_spot.dlc.duration import duration
-from airflow_provider_pai_spot.dlc.outcome import JobOutcome, StopReason, Verdict
+from airflow_provider_pai_spot.dlc.outcome import Cause, JobOutcome, StopReason, Verdict
 from airflow_provider_pai_spot.exceptions import (
     SpotCapacityRevoked,
     SpotJobError,
@@ -50,6 +50,8 @@ def error_for(outcome: JobOutcome, note: str = "") -> SpotJobError:
     kind, what = _VERDICTS.get(outcome.verdict, _VERDICTS[Verdict.UNKNOWN])
     if outcome.stop_reason in _LIMITS:
         kind, what = _LIMITS[outcome.stop_reason]
+    elif outcome.cause is Cause.TIMED_OUT:
+        kind, what = SpotRunTimeout, "ran into DLC's own limit, JobMaxRunningTimeMinutes"
     return kind(f"{outcome.job_id} {what}{_after(outcome)}{_evidence(outcome)}{note}", outcome)
 
 
@@ -64,6 +66,7 @@ def _after(outcome: JobOutcome) -> str:
 
 def _evidence(outcome: JobOutcome) -> str:
     parts = [*outcome.evidence[:3]]
-    if outcome.rule:
-        parts.append(f"rule {outcome.rule}, {outcome.confidence}")
+    judged = [f"cause {outcome.cause.value}"] if outcome.cause else []
+    judged += [f"rule {outcome.rule}", outcome.confidence] if outcome.rule else []
+    parts += [", ".join(judged)] if judged else []
     return f" ({'; '.join(parts)})" if parts else ""

@@ -21,6 +21,7 @@ from airflow_provider_pai_spot.attempts.commands import (
     Stop,
     Wait,
 )
+from airflow_provider_pai_spot.attempts.judging import judge
 from airflow_provider_pai_spot.attempts.limits import (
     WaitLimits,
     breached,
@@ -31,8 +32,8 @@ from airflow_provider_pai_spot.attempts.unseen import gone, not_observed
 from airflow_provider_pai_spot.dlc.duration import duration
 from airflow_provider_pai_spot.dlc.job import Job
 from airflow_provider_pai_spot.dlc.outcome import JobOutcome, StopReason, Verdict
+from airflow_provider_pai_spot.dlc.redaction import LONGEST_TEXT, without_secrets
 from airflow_provider_pai_spot.dlc.status import Phase, is_decided, phase_of
-from airflow_provider_pai_spot.dlc.verdict import classify
 from airflow_provider_pai_spot.exceptions import PaiDlcUnavailable
 
 _STOP_PATIENCE = 60.0
@@ -155,10 +156,10 @@ class _Follower:
         """Say how a decided job ended; job events are read only when the job's own fields cannot tell."""
         for companion in self.companions:
             yield from companion.end(job)
-        outcome = classify(job, spot=self.spot)
+        outcome = judge(job, spot=self.spot)
         if outcome.verdict is Verdict.UNKNOWN:
             events = _lines((yield ReadEvents(self.job_id)))
-            outcome = classify(job, events=events, spot=self.spot)
+            outcome = judge(job, events=events, spot=self.spot)
         if outcome.reserving:
             self.log.warning(
                 "%s: %s: the work is over but its nodes are still held, and perhaps billed, until the "
@@ -173,7 +174,7 @@ class _Follower:
     def end_at_limit(self, job: Job, reason: StopReason) -> Generator[Command, Any, JobOutcome]:
         """Stop the job, wait until it is over, and say which limit it was; a success in between stays one."""
         if not self.limits.stop_at_limit:
-            return classify(job, spot=self.spot).with_stop_reason(reason)
+            return judge(job, spot=self.spot).with_stop_reason(reason)
         self.log.warning("%s: %s reached while %s; stopping the job", self.job_id, reason.value, job.status)
         obstacles = (yield from self.obstacles(job)) if reason is StopReason.PENDING_TIMEOUT else ()
         give_up_at = self.now() + timedelta(seconds=_STOP_PATIENCE)
@@ -235,8 +236,8 @@ def _soonest(*seconds: float | None) -> float | None:
 
 
 def _lines(answer: Any) -> list[str]:
-    """Read an answer of event lines; an exception in its place is no lines."""
-    return [str(line) for line in answer] if isinstance(answer, list) else []
+    """Read an answer of event lines, without secrets; an exception in its place is no lines."""
+    return [without_secrets(str(line), LONGEST_TEXT) for line in answer] if isinstance(answer, list) else []
 
 
 def _since(job: Job, now: datetime) -> datetime:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from airflow_provider_pai_spot.attempts.endings import describe
 from airflow_provider_pai_spot.attempts.ledger import Attempt
 from airflow_provider_pai_spot.attempts.pod_logs import PodTail, failing_pods
 from airflow_provider_pai_spot.dlc.duration import duration
@@ -49,7 +50,7 @@ class Report:
 
     def went(self, outcome: JobOutcome) -> None:
         """
-        Say which way a job went, in one line.
+        Say which way a job went and how its end is judged, a line each.
 
         Airflow 3.3's triggerer begins its part of the task log anew at each deferral of a try, so the lines of an
         earlier wait can be gone by the time somebody reads the log.
@@ -57,6 +58,7 @@ class Report:
         if outcome.timeline:
             steps = [_step(*entry) for entry in outcome.timeline]
             self.log.info("%s went: %s", outcome.job_id, " → ".join(steps))
+        self.log.info("verdict on %s: %s", outcome.job_id, describe(outcome))
 
     def ended(self, outcome: JobOutcome, attempts: Iterable[Attempt]) -> None:
         """Publish how the newest job ended, and the timeline of all attempts."""

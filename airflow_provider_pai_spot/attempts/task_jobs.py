@@ -15,6 +15,7 @@ from typing import Any, Protocol, Self
 from airflow_provider_pai_spot.attempts.bodies import attempt_body
 from airflow_provider_pai_spot.attempts.endings import describe, error_for
 from airflow_provider_pai_spot.attempts.identity import Owner
+from airflow_provider_pai_spot.attempts.judging import judge
 from airflow_provider_pai_spot.attempts.ledger import HANDED_OVER, Attempt, AttemptLedger
 from airflow_provider_pai_spot.attempts.limits import WaitLimits, breached_before_stop
 from airflow_provider_pai_spot.attempts.moment import TryMoment
@@ -33,7 +34,6 @@ from airflow_provider_pai_spot.dlc.job import Job
 from airflow_provider_pai_spot.dlc.job_request import InvalidJobRequest, JobRequest
 from airflow_provider_pai_spot.dlc.outcome import JobOutcome, StopReason, Verdict
 from airflow_provider_pai_spot.dlc.status import phase_of
-from airflow_provider_pai_spot.dlc.verdict import classify
 from airflow_provider_pai_spot.exceptions import PaiDlcError, SpotSubmissionRefused, SpotTotalTimeout
 from airflow_provider_pai_spot.recovery import GiveUp, SpotRecovery, next_step
 
@@ -160,7 +160,7 @@ class TaskJobs:
 
     def _judge(self, attempt: Attempt, job: Job) -> tuple[NewestJob, JobOutcome]:
         reason = _stop_reason(attempt)
-        outcome = classify(job, spot=True)
+        outcome = judge(job, spot=True)
         if outcome.verdict is Verdict.STOPPED:
             reason = reason or breached_before_stop(job, self.wanted.limits)
         outcome = outcome.with_stop_reason(reason)
@@ -355,7 +355,7 @@ class TaskJobs:
         losses = self.ledger.revocations_in_try(self.moment.try_number, self.moment.generation)
         step = next_step(self.wanted.recovery, revocations_this_try=losses, own_bid=self.wanted.request.bid)
         limit = self.wanted.recovery.max_revocations
-        lost = f"revoked after {duration(outcome.seconds_running)} ({'; '.join(outcome.evidence[:2])})"
+        lost = f"revoked after {duration(outcome.seconds_running)} ({'; '.join(outcome.evidence[:3])})"
         if isinstance(step, GiveUp):
             self.log.warning("%s; not resubmitting within this try: %s", lost, step.reason)
             raise error_for(outcome, note=f" {step.reason}; {self.moment}.")

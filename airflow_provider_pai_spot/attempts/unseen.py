@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from airflow_provider_pai_spot.dlc.outcome import JobOutcome, Verdict
+from airflow_provider_pai_spot.dlc.outcome import Cause, JobOutcome, Verdict
 
 NOT_OBSERVED = "not_observed"
 """`JobOutcome.rule` when DLC could not be asked for too long: the job may well be alive."""
@@ -24,6 +24,7 @@ def _unseen(job_id: str, last_status: str, rule: str, evidence: str) -> JobOutco
     return JobOutcome(
         job_id=job_id,
         verdict=Verdict.UNKNOWN,
+        cause=Cause.UNKNOWN,
         status=last_status,
         rule=rule,
         confidence="observed",

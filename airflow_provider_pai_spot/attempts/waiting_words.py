@@ -16,6 +16,7 @@ from airflow_provider_pai_spot.attempts.quota_words import quota_words
 from airflow_provider_pai_spot.dlc.bids import Bid, read_bid
 from airflow_provider_pai_spot.dlc.duration import duration
 from airflow_provider_pai_spot.dlc.job import Job
+from airflow_provider_pai_spot.dlc.redaction import without_secrets
 from airflow_provider_pai_spot.dlc.status import JobStatus
 from airflow_provider_pai_spot.dlc.wire import mapping_of, text_of
 from airflow_provider_pai_spot.exceptions import PaiDlcError, PaiDlcRefused
@@ -158,9 +159,8 @@ def _on_demand(offer: Offer) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Fold a text into one line of bearable length."""
-    line = _one_line(text)
-    return line if len(line) <= _LONGEST_QUOTE else f"{line[:_LONGEST_QUOTE]}…"
+    """Fold a text into one line of bearable length, without what looks like a secret."""
+    return without_secrets(_one_line(text), _LONGEST_QUOTE)
 
 
 def _one_line(text: str) -> str:

@@ -24,6 +24,7 @@ examples:
   pai-spot plan nightly_training train        what would be submitted, and what it may cost in jobs
   pai-spot jobs --status Running,Queuing      what this Airflow has on DLC
   pai-spot why dlc1a2b3c4d5e6f                what a job waits for: bid, market, stock, newest event
+  pai-spot explain dlc1a2b3c4d5e6f            why it ended, by which rule, and what Airflow does next
   pai-spot stop dlc1a2b3c4d5e6f               stop one job and wait until it is over
   pai-spot sweep                              what nobody in Airflow waits for any more, without stopping it
 
@@ -51,6 +52,7 @@ COMMANDS = {
     "plan": Command(f"{_HERE}.plan.command", "show what a task would submit, without submitting it"),
     "jobs": Command(f"{_HERE}.jobs.command", "list the jobs that Airflow has on DLC"),
     "why": Command(f"{_HERE}.why", "say what a job waits for"),
+    "explain": Command(f"{_HERE}.explain.command", "tell why a job ended as it did, and what follows"),
     "stop": Command(f"{_HERE}.stop", "stop one job and wait until it is over"),
     "sweep": Command(f"{_HERE}.sweep", "find the jobs that nobody in Airflow waits for, and stop them"),
 }

@@ -18,7 +18,8 @@ def is_explained(error: BaseException) -> bool:
     # Loads Airflow, as whatever raised one of these has done already.
     from airflow.sdk.exceptions import AirflowNotFoundException
 
+    from airflow_provider_pai_spot.attempts.judging import InvalidVerdictRules
     from airflow_provider_pai_spot.dlc.refusal import InvalidJobRequest
     from airflow_provider_pai_spot.exceptions import PaiSpotError
 
-    return isinstance(error, (PaiSpotError, InvalidJobRequest, AirflowNotFoundException))
+    return isinstance(error, (PaiSpotError, InvalidJobRequest, InvalidVerdictRules, AirflowNotFoundException))

@@ -3,6 +3,7 @@ How a job ended, as one small versioned value.
 
 It travels from the trigger to the operator as the trigger's event, into exceptions and into XCom, so it is
 plain JSON, below 10 kB (the triggerer's loop blocks on large events), and free of Envs and request bodies.
+Texts of others, evidence and reason, lose what looks like a secret as soon as they get in here.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Self
 
+from airflow_provider_pai_spot.dlc.redaction import without_secrets
 from airflow_provider_pai_spot.dlc.refusal import shown
 from airflow_provider_pai_spot.dlc.wire import integer_of, mapping_of, mappings_of, text_of
 
@@ -22,7 +24,7 @@ OUTCOME_VERSION = 1
 # Characters, entries and, since a character can take twelve bytes of JSON, bytes: together below 10 kB.
 _MAX_MESSAGE, _MAX_MESSAGE_BYTES = 500, 1_500
 _MAX_NAME_BYTES = 130
-_MAX_LINE_BYTES, _MAX_EVIDENCE_BYTES = 900, 2_000
+_MAX_LINE, _MAX_LINE_BYTES, _MAX_EVIDENCE_BYTES = 400, 900, 2_000
 _MAX_TIMELINE, _MAX_TIMELINE_BYTES = 30, 2_200
 _MAX_PODS, _MAX_PODS_BYTES = 20, 2_000
 _MAX_PROGRESS_BYTES = 1_000
@@ -40,6 +42,31 @@ class Verdict(StrEnum):
     UNKNOWN = "unknown"
 
 
+class Cause(StrEnum):
+    """What a bad end comes from, in classes that tell a person (and a recovery policy) what may help."""
+
+    REVOKED = "revoked"
+    """The market took the capacity back."""
+    IDLE_QUOTA_EVICTION = "idle_quota_eviction"
+    """The owner of idle quota took it back: no market, and no bid helps."""
+    USER_FAILURE = "user_failure"
+    """The command failed by itself."""
+    ENVIRONMENT = "environment"
+    """Its image, mounts or disk did."""
+    OUT_OF_MEMORY = "out_of_memory"
+    """It was killed for its memory: it needs more, or less."""
+    INVALID_REQUEST = "invalid_request"
+    """The request or its configuration cannot work."""
+    STOPPED = "stopped"
+    """Stopped by hand in DLC; or by us, then `stop_reason` says why."""
+    TIMED_OUT = "timed_out"
+    """A limit passed, the task's or DLC's own."""
+    PLATFORM = "platform"
+    """DLC or its machines failed a job that may be right."""
+    UNKNOWN = "unknown"
+    """Nothing tells."""
+
+
 class StopReason(StrEnum):
     """Why we stopped a job ourselves; stored before StopJob is sent."""
 
@@ -53,6 +80,14 @@ class StopReason(StrEnum):
     SPOT_TERMS = "spot_terms"
 
 
+_TIME_LIMITS = (
+    StopReason.PENDING_TIMEOUT,
+    StopReason.RUN_TIMEOUT,
+    StopReason.TOTAL_TIMEOUT,
+    StopReason.EXECUTION_TIMEOUT,
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobOutcome:
     """
@@ -61,11 +96,13 @@ class JobOutcome:
     :param job_id: DLC's id of the job.
     :param verdict: one of the five ends.
     :param status: the job's status as DLC spelled it when the verdict was made.
+    :param cause: what a bad end comes from; None for a success, for a job that is not over, and where an older
+        release did not say.
     :param reason_code: DLC's `ReasonCode`, may be empty.
-    :param reason_message: DLC's `ReasonMessage`, cut to 500 characters.
+    :param reason_message: DLC's `ReasonMessage`, masked and cut to 500 characters.
     :param rule: name of the classifier's row that decided.
     :param confidence: how sure that row is: `documented`, `observed` or `assumed`.
-    :param evidence: what the verdict rests on, a line each, 2 kB at most together.
+    :param evidence: what the verdict rests on, a line each, masked, 2 kB at most together.
     :param seconds_pending: seconds before (and between) running, from the job's own timestamps.
     :param seconds_running: seconds in Running, from the job's own timestamps.
     :param restarts: restarts DLC itself made (AIMaster).
@@ -79,6 +116,7 @@ class JobOutcome:
     job_id: str
     verdict: Verdict
     status: str
+    cause: Cause | None = None
     reason_code: str = ""
     reason_message: str = ""
     rule: str = ""
@@ -93,6 +131,10 @@ class JobOutcome:
     stop_reason: StopReason | None = None
     reserving: bool = False
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "evidence", _fit_to_show(self.evidence))
+        object.__setattr__(self, "reason_message", without_secrets(self.reason_message, _MAX_MESSAGE))
+
     def to_dict(self) -> dict[str, Any]:
         """Return the versioned JSON form, cut to its size limits."""
         return {
@@ -100,10 +142,11 @@ class JobOutcome:
             "restarts": self.restarts,
             "reserving": self.reserving,
             "verdict": self.verdict.value,
+            "cause": self.cause.value if self.cause else None,
             "stop_reason": self.stop_reason.value if self.stop_reason else None,
             **{name: _cut(getattr(self, name), _MAX_NAME_BYTES) for name in _NAMES},
-            "reason_message": _cut(self.reason_message[:_MAX_MESSAGE], _MAX_MESSAGE_BYTES),
-            "evidence": _within([_cut(line, _MAX_LINE_BYTES) for line in self.evidence], _MAX_EVIDENCE_BYTES),
+            "reason_message": _shortened(self.reason_message, _MAX_MESSAGE, _MAX_MESSAGE_BYTES),
+            "evidence": list(self.evidence),
             "seconds_pending": _finite(self.seconds_pending),
             "seconds_running": _finite(self.seconds_running),
             "timeline": _latest([list(entry) for entry in self.timeline[-_MAX_TIMELINE:]]),
@@ -123,6 +166,7 @@ class JobOutcome:
         return cls(
             **{name: text_of(data.get(name)) for name in (*_NAMES, "reason_message")},
             verdict=_verdict(data.get("verdict")),
+            cause=_cause(data.get("cause")),
             stop_reason=_stop_reason(data.get("stop_reason")),
             evidence=tuple(line for line in _items(data.get("evidence")) if isinstance(line, str)),
             seconds_pending=_seconds(data.get("seconds_pending")),
@@ -135,8 +179,9 @@ class JobOutcome:
         )
 
     def with_stop_reason(self, stop_reason: StopReason | None) -> Self:
-        """Return the same outcome, known to have been brought about by us."""
-        return replace(self, stop_reason=stop_reason)
+        """Return the same outcome, known to have been brought about by us; a limit of ours is then its cause."""
+        by_limit = stop_reason in _TIME_LIMITS and self.verdict in (Verdict.STOPPED, Verdict.UNKNOWN)
+        return replace(self, stop_reason=stop_reason, cause=Cause.TIMED_OUT if by_limit else self.cause)
 
     def with_evidence(self, lines: tuple[str, ...]) -> Self:
         """Return the same outcome with more evidence, the new lines first."""
@@ -152,6 +197,13 @@ def _verdict(value: object) -> Verdict:
         return Verdict(str(value))
     except ValueError:
         return Verdict.UNKNOWN
+
+
+def _cause(value: object) -> Cause | None:
+    try:
+        return Cause(str(value))
+    except ValueError:
+        return None  # of an older release, which knew none, or of a newer one: the verdict stands without it
 
 
 def _stop_reason(value: object) -> StopReason | None:
@@ -186,6 +238,19 @@ def _seconds(value: object) -> float:
 
 def _pod(pod: Mapping[str, Any]) -> dict[str, Any]:
     return {key: _cut(pod[key], _MAX_NAME_BYTES) for key in _POD_KEYS if key in pod}
+
+
+def _fit_to_show(lines: Iterable[str]) -> tuple[str, ...]:
+    shown = (_shortened(" ".join(str(line).split()), _MAX_LINE, _MAX_LINE_BYTES) for line in lines)
+    return tuple(_within(shown, _MAX_EVIDENCE_BYTES))
+
+
+def _shortened(text: str, characters: int, limit: int) -> str:
+    """Mask a text and shorten it until it and its JSON fit."""
+    text = without_secrets(text, characters)
+    while _size(text) > limit:
+        text = without_secrets(text, max(1, len(text) * limit // _size(text) - 1))
+    return text
 
 
 def _cut(value: Any, limit: int) -> Any:

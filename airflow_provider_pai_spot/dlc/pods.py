@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,6 +20,7 @@ class Pod:
     One incarnation of a pod; what DLC did not say is '' or None.
 
     :param type: the role, in DLC's lower case; `aimaster` is DLC's own.
+    :param node: the machine it ran on, as DLC names it.
     :param exit_code: from `StatusDetail`, which DLC sends and the vendor SDK drops.
     :param reason: Kubernetes' reason, from `StatusDetail`.
     :param is_history: whether another incarnation took its place.
@@ -27,6 +29,7 @@ class Pod:
     pod_id: str
     pod_uid: str
     type: str
+    node: str
     status: str
     sub_status: str
     exit_code: int | None
@@ -39,11 +42,12 @@ class Pod:
     @classmethod
     def read(cls, raw: Mapping[str, Any], *, is_history: bool = False) -> Self:
         """Read an item of `Pods` or `HistoryPods`."""
-        detail = mapping_of(raw.get("StatusDetail"))
+        detail = _detail(raw.get("StatusDetail"))
         return cls(
             pod_id=text_of(raw.get("PodId")),
             pod_uid=text_of(raw.get("PodUid")),
             type=text_of(raw.get("Type")),
+            node=text_of(raw.get("NodeName")),
             status=text_of(raw.get("Status")),
             sub_status=text_of(raw.get("SubStatus")),
             exit_code=integer_of(detail.get("ExitCode")),
@@ -53,6 +57,11 @@ class Pod:
             finished_at=time_of(raw.get("GmtFinishTime")),
             is_history=is_history,
         )
+
+    @property
+    def is_aimaster(self) -> bool:
+        """Whether it is DLC's own helper and runs nothing of the user's."""
+        return self.type.casefold() == "aimaster"
 
     @property
     def is_evicted(self) -> bool:
@@ -78,6 +87,16 @@ class Pod:
             "sub_status": self.sub_status,
             "exit_code": self.exit_code,
         }
+
+
+def _detail(value: object) -> dict[str, Any]:
+    """Read `StatusDetail`, an object; as a JSON text too, because no reference describes it."""
+    if not isinstance(value, str):
+        return mapping_of(value)
+    try:
+        return mapping_of(json.loads(value))
+    except (ValueError, RecursionError):
+        return {}
 
 
 def summary_has_failed(summary: Mapping[str, Any]) -> bool:

@@ -13,6 +13,7 @@ from typing import Final
 
 from airflow_provider_pai_spot.dlc.job import Job
 from airflow_provider_pai_spot.dlc.pods import Pod
+from airflow_provider_pai_spot.dlc.redaction import LONGEST_TEXT, without_secrets
 from airflow_provider_pai_spot.dlc.status import JobStatus, Phase, phase_of
 from airflow_provider_pai_spot.dlc.timeline import began_again_after
 
@@ -22,7 +23,12 @@ PERMANENT_EXIT_CODES: Final = frozenset({1, 2, 126, 127, 128, 139, 245, 255})
 SIGNAL_EXIT_CODES: Final = frozenset({130, 137, 138, 143})
 """Exit codes of a program that something else ended."""
 
-CONFIGURATION_REASON_CODES: Final = frozenset({"InvalidParameter", "ResourceAllocateFailed"})
+NOT_STARTED_REASONS: Final = frozenset(
+    {"ContainerCannotRun", "CreateContainerConfigError", "CreateContainerError", "RunContainerError", "StartError"}
+)
+"""Kubernetes' reasons of a container whose command never ran."""
+
+STOPPED_BY_USER_CODES: Final = frozenset({"JobStoppedByUser", "StoppedByUser"})
 
 PREEMPTION: Final = re.compile(
     r"(?<!not )(?<!not be )(?<!cannot be )(?<!not been )\b(preempted|evicted|reclaimed)\b"
@@ -43,8 +49,12 @@ IMAGE_PULL: Final = re.compile(
     re.IGNORECASE,
 )
 
-_MAX_LINE = 200
-_AIMASTER = "aimaster"
+MOUNT: Final = re.compile(r"\b(FailedMount|FailedAttachVolume|MountVolume|[Uu]nable to (?:attach or )?mount)\b")
+
+OUT_OF_MEMORY: Final = re.compile(r"\bOOM[- ]?Killed\b", re.IGNORECASE)
+
+_MAX_LINE, _LINE_LEFT, _BEFORE = 200, 160, 60
+_PODS_NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +81,22 @@ def succeeded(scene: Scene) -> Sequence[str]:
     return _status_in(scene, JobStatus.SUCCEEDED, JobStatus.SUCCEEDED_RESERVING)
 
 
+def stopped_at_time_limit(scene: Scene) -> Sequence[str]:
+    """DLC's own time limit had passed when the job was stopped, and DLC does not say that a user did it."""
+    if scene.job.status != JobStatus.STOPPED or scene.job.reason_code in STOPPED_BY_USER_CODES:
+        return ()
+    return [*_status_in(scene, JobStatus.STOPPED), *limit] if (limit := ran_into_time_limit(scene)) else ()
+
+
 def stopped(scene: Scene) -> Sequence[str]:
     """Somebody stopped it."""
     return _status_in(scene, JobStatus.STOPPED)
+
+
+def node_pressure(scene: Scene) -> Sequence[str]:
+    """DLC's reason is that the pod's machine ran short of disk, memory or processes."""
+    message = scene.job.reason_message
+    return _matching([message] if NODE_PRESSURE.search(message) else [], PREEMPTION, "ReasonMessage")
 
 
 def spot_pod_evicted(scene: Scene) -> Sequence[str]:
@@ -83,33 +106,48 @@ def spot_pod_evicted(scene: Scene) -> Sequence[str]:
 
 def pod_evicted(scene: Scene) -> Sequence[str]:
     """A pod ended as Evicted."""
-    return _lines(pod for pod in scene.job.pods if pod.is_evicted)
+    return _lines(pod for pod in _workers(scene.job) if pod.is_evicted)
 
 
 def spot_pod_evicted_before(scene: Scene) -> Sequence[str]:
     """An earlier incarnation of a spot job's pod was Evicted, and the job did not get over it."""
     if not scene.spot:
         return ()
-    return _lines(pod for pod in scene.job.history_pods if pod.is_evicted and not _got_over(scene.job, pod))
+    return _lines(pod for pod in _past_workers(scene.job) if pod.is_evicted and not _got_over(scene.job, pod))
 
 
 def idle_quota_evicted(scene: Scene) -> Sequence[str]:
     """A job on idle quota lost it to the quota's owner: no market took it."""
-    evicted = [pod for pod in (*scene.job.pods, *scene.job.history_pods) if pod.is_evicted]
+    evicted = [pod for pod in (*_workers(scene.job), *_past_workers(scene.job)) if pod.is_evicted]
     if scene.spot or not scene.job.uses_idle_quota or not evicted:
         return ()
     return (*_lines(evicted), "the job runs on idle quota (OversoldType) and bids for no spot capacity")
 
 
-def configuration_reason_code(scene: Scene) -> Sequence[str]:
+def invalid_parameter(scene: Scene) -> Sequence[str]:
     """DLC says that the request cannot work."""
-    code = scene.job.reason_code
-    return (_reason(scene.job),) if code in CONFIGURATION_REASON_CODES else ()
+    return _reason_code_is(scene, "InvalidParameter")
+
+
+def resources_not_allocated(scene: Scene) -> Sequence[str]:
+    """DLC says that it could not get the resources."""
+    return _reason_code_is(scene, "ResourceAllocateFailed")
 
 
 def out_of_memory(scene: Scene) -> Sequence[str]:
     """A pod was killed for its memory."""
-    return _lines(pod for pod in scene.job.pods if pod.reason == "OOMKilled")
+    killed = _lines(pod for pod in _workers(scene.job) if OUT_OF_MEMORY.fullmatch(pod.reason))
+    return killed or _matching([scene.job.reason_message], OUT_OF_MEMORY, "ReasonMessage")
+
+
+def container_not_started(scene: Scene) -> Sequence[str]:
+    """A container could not be made or its command not be executed."""
+    return _lines(pod for pod in _workers(scene.job) if pod.reason in NOT_STARTED_REASONS)
+
+
+def pod_not_admitted(scene: Scene) -> Sequence[str]:
+    """A machine refused a pod that had been assigned to it."""
+    return _lines(pod for pod in _workers(scene.job) if pod.reason == "UnexpectedAdmissionError")
 
 
 def command_failed(scene: Scene) -> Sequence[str]:
@@ -124,17 +162,17 @@ def command_failed(scene: Scene) -> Sequence[str]:
 
 def image_not_pulled(scene: Scene) -> Sequence[str]:
     """The image could not be pulled; events count only if the job never ran, since pulls are tried again."""
-    job = scene.job
-    lines = [_line(pod) for pod in job.pods if IMAGE_PULL.search(pod.reason)]
-    lines += _matching([job.reason_message], IMAGE_PULL, "ReasonMessage")
-    if job.running_since is None:
-        lines += _matching(scene.events, IMAGE_PULL, "event")
-    return lines
+    return _kept_from_starting(scene, IMAGE_PULL)
+
+
+def not_mounted(scene: Scene) -> Sequence[str]:
+    """Something could not be mounted; events count only if the job never ran, since mounts are tried again."""
+    return _kept_from_starting(scene, MOUNT)
 
 
 def spot_reason_code_evicted(scene: Scene) -> Sequence[str]:
     """A reason code says Evicted."""
-    return (_reason(scene.job),) if scene.spot and scene.job.reason_code == "JobEvicted" else ()
+    return _reason_code_is(scene, "JobEvicted") if scene.spot else ()
 
 
 def spot_message_preempted(scene: Scene) -> Sequence[str]:
@@ -158,6 +196,11 @@ def ran_into_time_limit(scene: Scene) -> Sequence[str]:
     """The job ran for as long as it was allowed to (timestamps are whole seconds, hence the one less)."""
     limit, ran = scene.job.max_running_seconds, scene.job.seconds_running()
     return (f"ran {ran:.0f} s, JobMaxRunningTimeMinutes allows {limit} s",) if limit and ran >= limit - 1 else ()
+
+
+def aimaster_evicted(scene: Scene) -> Sequence[str]:
+    """DLC's own helper was evicted and none of the workers was; nothing says that it runs on what was bid for."""
+    return _lines(pod for pod in scene.job.pods if pod.is_aimaster and pod.is_evicted)
 
 
 def ended_by_signal(scene: Scene) -> Sequence[str]:
@@ -186,7 +229,11 @@ def _ended_before_all(pod: Pod, others: Iterable[Pod]) -> bool:
 
 
 def _workers(job: Job) -> list[Pod]:
-    return [pod for pod in job.pods if pod.type.casefold() != _AIMASTER]
+    return [pod for pod in job.pods if not pod.is_aimaster]
+
+
+def _past_workers(job: Job) -> list[Pod]:
+    return [pod for pod in job.history_pods if not pod.is_aimaster]
 
 
 def _times_run(job: Job) -> int:
@@ -199,12 +246,31 @@ def _status_in(scene: Scene, *statuses: JobStatus) -> Sequence[str]:
     return (f"status {scene.job.status}", *([_reason(scene.job)] if scene.job.reason_code else []))
 
 
+def _reason_code_is(scene: Scene, code: str) -> Sequence[str]:
+    return (_reason(scene.job),) if scene.job.reason_code == code else ()
+
+
+def _kept_from_starting(scene: Scene, pattern: re.Pattern[str]) -> Sequence[str]:
+    job = scene.job
+    lines = _lines(pod for pod in _workers(job) if pattern.search(pod.reason))
+    lines += _matching([job.reason_message], pattern, "ReasonMessage")
+    return lines if job.running_since is not None else lines + _matching(scene.events, pattern, "event")
+
+
 def _reason(job: Job) -> str:
     return _cut(f"ReasonCode {job.reason_code or 'empty'}: {job.reason_message}")
 
 
 def _matching(texts: Iterable[str], pattern: re.Pattern[str], where: str) -> list[str]:
-    return [_cut(f"{where}: {text}") for text in texts if pattern.search(text)]
+    return [_cut(f"{where}: {_around(text, pattern)}") for text in texts if pattern.search(text)]
+
+
+def _around(text: str, pattern: re.Pattern[str]) -> str:
+    """Leave out the beginning of a long text if what was found would be cut off."""
+    text = without_secrets(text, LONGEST_TEXT)
+    found = pattern.search(text)
+    start = found.start() - _BEFORE if found is not None and found.end() > _LINE_LEFT else 0
+    return f"…{text[start:]}" if start > 0 else text
 
 
 def _taken_back(texts: Iterable[str], where: str) -> list[str]:
@@ -212,16 +278,20 @@ def _taken_back(texts: Iterable[str], where: str) -> list[str]:
 
 
 def _lines(pods: Iterable[Pod]) -> list[str]:
-    return [_line(pod) for pod in pods]
+    """Name a few pods and count the others: a log line shows no more."""
+    told = list(pods)
+    if len(told) <= _PODS_NAMED:
+        return [_line(pod) for pod in told]
+    named = told[: _PODS_NAMED - 1]
+    return [*map(_line, named), f"and {len(told) - len(named)} more"]
 
 
 def _line(pod: Pod) -> str:
-    parts = [f"pod {pod.short_id}", pod.sub_status if pod.is_evicted else pod.status]
-    parts += [f"exit code {pod.exit_code}"] if pod.exit_code is not None else []
-    parts += [pod.reason] if pod.reason and pod.reason not in parts else []
-    name, *facts = (part for part in parts if part)
-    return _cut(f"{name} {', '.join(facts)}")
+    name = f"pod {pod.short_id}" + (f" on {pod.node}" if pod.node else "")
+    ended = pod.sub_status if pod.is_evicted else pod.status
+    facts = dict.fromkeys((ended, "" if pod.exit_code is None else f"exit code {pod.exit_code}", pod.reason))
+    return _cut(f"{name} {', '.join(fact for fact in facts if fact)}".rstrip())
 
 
 def _cut(line: str) -> str:
-    return line if len(line) <= _MAX_LINE else f"{line[:_MAX_LINE]}…"
+    return without_secrets(line, _MAX_LINE)

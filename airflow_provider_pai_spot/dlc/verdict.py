@@ -17,23 +17,26 @@ from typing import Final, Literal
 
 from airflow_provider_pai_spot.dlc import signs
 from airflow_provider_pai_spot.dlc.job import Job
-from airflow_provider_pai_spot.dlc.outcome import JobOutcome, Verdict
+from airflow_provider_pai_spot.dlc.outcome import Cause, JobOutcome, Verdict
 from airflow_provider_pai_spot.dlc.signs import Scene
 from airflow_provider_pai_spot.dlc.status import JobStatus, Phase
 from airflow_provider_pai_spot.dlc.wire import iso
 
-RULES_VERSION: Final = 1
+RULES_VERSION: Final = 2
+"""Changes with the table; what an outcome says about its rule is to be read with it."""
 
 Confidence = Literal["documented", "observed", "assumed"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
     """
     One row.
 
     :param name: goes into the outcome, the logs and bug reports; never renamed.
     :param verdict: what it decides.
+    :param cause: the class of a bad end; None for a good one, and for none yet.
+    :param reads: the fields of DLC that it looks at, for people.
     :param confidence: how well its sign is known: documented by DLC, seen in published payloads, or assumed.
     :param source: where that is from.
     :param sign: returns what it saw, a line each; nothing means that the rule does not apply.
@@ -41,113 +44,262 @@ class Rule:
 
     name: str
     verdict: Verdict
-    confidence: Confidence
-    source: str
+    cause: Cause | None
     sign: Callable[[Scene], Sequence[str]]
+    reads: str = ""
+    confidence: Confidence = "assumed"
+    source: str = "your own rule"
 
 
-RULES: Final[tuple[Rule, ...]] = (
-    Rule("not_over", Verdict.UNKNOWN, "documented", "GetJob reference, Status", signs.not_over),
-    Rule("succeeded", Verdict.SUCCEEDED, "documented", "GetJob reference, Status", signs.succeeded),
-    Rule("stopped", Verdict.STOPPED, "documented", "GetJob reference, Status", signs.stopped),
-    # From here on the job is Failed or FailedReserving.
+STATUS_RULES: Final[tuple[Rule, ...]] = (
     Rule(
-        "spot_pod_evicted",
-        Verdict.REVOKED,
-        "documented",
-        "GetJob reference, Pods.SubStatus",
-        signs.spot_pod_evicted,
+        name="not_over",
+        verdict=Verdict.UNKNOWN,
+        cause=None,
+        sign=signs.not_over,
+        reads="Status",
+        confidence="documented",
+        source="GetJob reference, Status",
     ),
     Rule(
-        "spot_pod_evicted_before",
-        Verdict.REVOKED,
-        "assumed",
-        "GetJob reference, HistoryPods; that no run followed is our reading",
-        signs.spot_pod_evicted_before,
+        name="succeeded",
+        verdict=Verdict.SUCCEEDED,
+        cause=None,
+        sign=signs.succeeded,
+        reads="Status",
+        confidence="documented",
+        source="GetJob reference, Status",
     ),
     Rule(
-        "idle_quota_evicted",
-        Verdict.FAILED,
-        "observed",
-        "published payloads: jobs with OversoldType",
-        signs.idle_quota_evicted,
+        name="stopped_at_max_running_time",
+        verdict=Verdict.STOPPED,
+        cause=Cause.TIMED_OUT,
+        sign=signs.stopped_at_time_limit,
+        reads="Status, ReasonCode, JobMaxRunningTimeMinutes, StatusHistory",
+        confidence="assumed",
+        source="JobMaxRunningTimeMinutes; its final status is undocumented",
     ),
     Rule(
-        "evicted_without_spot_terms",
-        Verdict.UNKNOWN,
-        "assumed",
-        "an eviction that neither spot terms nor idle quota explain",
-        signs.pod_evicted,
-    ),
-    Rule(
-        "reason_code",
-        Verdict.FAILED,
-        "documented",
-        "JobItem reference and vendor skill, ReasonCode",
-        signs.configuration_reason_code,
-    ),
-    Rule(
-        "out_of_memory",
-        Verdict.FAILED,
-        "observed",
-        "published payloads, StatusDetail.Reason",
-        signs.out_of_memory,
-    ),
-    Rule("command_failed", Verdict.FAILED, "documented", "vendor skill, exit codes", signs.command_failed),
-    Rule("image_pull", Verdict.FAILED, "documented", "vendor skill, image errors", signs.image_not_pulled),
-    Rule(
-        "reason_evicted",
-        Verdict.REVOKED,
-        "assumed",
-        "KubeDL, the controller behind DLC, ReasonCode",
-        signs.spot_reason_code_evicted,
-    ),
-    Rule(
-        "message_preempted",
-        Verdict.REVOKED,
-        "documented",
-        "vendor skill, ReasonMessage of a preempted job",
-        signs.spot_message_preempted,
-    ),
-    Rule(
-        "platform_fault",
-        Verdict.FAILED,
-        "observed",
-        "published payloads, ReasonMessage as a JSON document",
-        signs.platform_fault,
-    ),
-    Rule(
-        "event_preempted",
-        Verdict.REVOKED,
-        "assumed",
-        "wording of the vendor skill, looked for in events",
-        signs.spot_event_preempted,
-    ),
-    Rule(
-        "max_running_time",
-        Verdict.FAILED,
-        "assumed",
-        "JobMaxRunningTimeMinutes; its final status is undocumented",
-        signs.ran_into_time_limit,
-    ),
-    Rule(
-        "possibly_reclaimed",
-        Verdict.UNKNOWN,
-        "documented",
-        "vendor skill: 143 is SIGTERM, 137 is SIGKILL, by whom they do not tell",
-        signs.ended_by_signal,
-    ),
-    Rule(
-        "pod_failed_in_place",
-        Verdict.FAILED,
-        "assumed",
-        "GetJob reference: SubStatus is Normal or Evicted, and it is Normal",
-        signs.pod_failed_in_place,
+        name="stopped",
+        verdict=Verdict.STOPPED,
+        cause=Cause.STOPPED,
+        sign=signs.stopped,
+        reads="Status",
+        confidence="documented",
+        source="GetJob reference, Status",
     ),
 )
-"""The rules of this release; pass your own with these, `classify(job, rules=(mine, *RULES))`."""
+"""What DLC's status decides by itself; always asked first, so that nothing judges a job that is under way."""
 
-_NO_RULE = Rule("no_rule", Verdict.UNKNOWN, "assumed", "nothing matched", lambda _scene: ())
+FAILURE_RULES: Final[tuple[Rule, ...]] = (
+    Rule(
+        name="node_pressure",
+        verdict=Verdict.FAILED,
+        cause=Cause.ENVIRONMENT,
+        sign=signs.node_pressure,
+        reads="ReasonMessage",
+        confidence="assumed",
+        source="Kubernetes' wording of an eviction for what the pod itself used",
+    ),
+    Rule(
+        name="spot_pod_evicted",
+        verdict=Verdict.REVOKED,
+        cause=Cause.REVOKED,
+        sign=signs.spot_pod_evicted,
+        reads="Pods.SubStatus, SpotSpec",
+        confidence="documented",
+        source="GetJob reference, Pods.SubStatus",
+    ),
+    Rule(
+        name="spot_pod_evicted_before",
+        verdict=Verdict.REVOKED,
+        cause=Cause.REVOKED,
+        sign=signs.spot_pod_evicted_before,
+        reads="Pods.HistoryPods.SubStatus, SpotSpec, StatusHistory",
+        confidence="assumed",
+        source="GetJob reference, HistoryPods; that no run followed is our reading",
+    ),
+    Rule(
+        name="idle_quota_evicted",
+        verdict=Verdict.FAILED,
+        cause=Cause.IDLE_QUOTA_EVICTION,
+        sign=signs.idle_quota_evicted,
+        reads="Pods.SubStatus, Pods.HistoryPods.SubStatus, OversoldType",
+        confidence="observed",
+        source="published payloads: jobs with OversoldType",
+    ),
+    Rule(
+        name="evicted_without_spot_terms",
+        verdict=Verdict.UNKNOWN,
+        cause=Cause.UNKNOWN,
+        sign=signs.pod_evicted,
+        reads="Pods.SubStatus",
+        confidence="assumed",
+        source="an eviction that neither spot terms nor idle quota explain",
+    ),
+    Rule(
+        name="reason_code",
+        verdict=Verdict.FAILED,
+        cause=Cause.INVALID_REQUEST,
+        sign=signs.invalid_parameter,
+        reads="ReasonCode",
+        confidence="documented",
+        source="JobItem reference, ReasonCode",
+    ),
+    Rule(
+        name="resources_not_allocated",
+        verdict=Verdict.FAILED,
+        cause=Cause.PLATFORM,
+        sign=signs.resources_not_allocated,
+        reads="ReasonCode",
+        confidence="documented",
+        source="vendor skill, ReasonCode",
+    ),
+    Rule(
+        name="out_of_memory",
+        verdict=Verdict.FAILED,
+        cause=Cause.OUT_OF_MEMORY,
+        sign=signs.out_of_memory,
+        reads="Pods.StatusDetail.Reason, ReasonMessage",
+        confidence="observed",
+        source="published payloads, StatusDetail.Reason",
+    ),
+    Rule(
+        name="container_not_started",
+        verdict=Verdict.FAILED,
+        cause=Cause.ENVIRONMENT,
+        sign=signs.container_not_started,
+        reads="Pods.StatusDetail.Reason",
+        confidence="assumed",
+        source="Kubernetes' reasons of a container that never ran",
+    ),
+    Rule(
+        name="pod_not_admitted",
+        verdict=Verdict.FAILED,
+        cause=Cause.PLATFORM,
+        sign=signs.pod_not_admitted,
+        reads="Pods.StatusDetail.Reason",
+        confidence="assumed",
+        source="KubeDL, the controller behind DLC, retryable pod reasons",
+    ),
+    Rule(
+        name="command_failed",
+        verdict=Verdict.FAILED,
+        cause=Cause.USER_FAILURE,
+        sign=signs.command_failed,
+        reads="Pods.StatusDetail.ExitCode",
+        confidence="documented",
+        source="vendor skill, exit codes",
+    ),
+    Rule(
+        name="image_pull",
+        verdict=Verdict.FAILED,
+        cause=Cause.ENVIRONMENT,
+        sign=signs.image_not_pulled,
+        reads="Pods.StatusDetail.Reason, ReasonMessage, events",
+        confidence="documented",
+        source="vendor skill, image errors",
+    ),
+    Rule(
+        name="mount",
+        verdict=Verdict.FAILED,
+        cause=Cause.ENVIRONMENT,
+        sign=signs.not_mounted,
+        reads="Pods.StatusDetail.Reason, ReasonMessage, events",
+        confidence="assumed",
+        source="Kubernetes' wording of mounts that did not work",
+    ),
+    Rule(
+        name="reason_evicted",
+        verdict=Verdict.REVOKED,
+        cause=Cause.REVOKED,
+        sign=signs.spot_reason_code_evicted,
+        reads="ReasonCode, SpotSpec",
+        confidence="assumed",
+        source="KubeDL, the controller behind DLC, ReasonCode",
+    ),
+    Rule(
+        name="message_preempted",
+        verdict=Verdict.REVOKED,
+        cause=Cause.REVOKED,
+        sign=signs.spot_message_preempted,
+        reads="ReasonMessage, SpotSpec",
+        confidence="documented",
+        source="vendor skill, ReasonMessage of a preempted job",
+    ),
+    Rule(
+        name="platform_fault",
+        verdict=Verdict.FAILED,
+        cause=Cause.PLATFORM,
+        sign=signs.platform_fault,
+        reads="ReasonMessage",
+        confidence="observed",
+        source="published payloads, ReasonMessage as a JSON document",
+    ),
+    Rule(
+        name="event_preempted",
+        verdict=Verdict.REVOKED,
+        cause=Cause.REVOKED,
+        sign=signs.spot_event_preempted,
+        reads="events, SpotSpec, StatusHistory, RestartTimes",
+        confidence="assumed",
+        source="wording of the vendor skill, looked for in events",
+    ),
+    Rule(
+        name="max_running_time",
+        verdict=Verdict.FAILED,
+        cause=Cause.TIMED_OUT,
+        sign=signs.ran_into_time_limit,
+        reads="JobMaxRunningTimeMinutes, StatusHistory",
+        confidence="assumed",
+        source="JobMaxRunningTimeMinutes; its final status is undocumented",
+    ),
+    Rule(
+        name="aimaster_evicted",
+        verdict=Verdict.UNKNOWN,
+        cause=Cause.UNKNOWN,
+        sign=signs.aimaster_evicted,
+        reads="Pods.SubStatus, Pods.Type",
+        confidence="assumed",
+        source="no page says whether AIMaster's pod runs on spot capacity",
+    ),
+    Rule(
+        name="possibly_reclaimed",
+        verdict=Verdict.UNKNOWN,
+        cause=Cause.UNKNOWN,
+        sign=signs.ended_by_signal,
+        reads="Pods.StatusDetail.ExitCode",
+        confidence="documented",
+        source="vendor skill: 143 is SIGTERM, 137 is SIGKILL, by whom they do not tell",
+    ),
+    Rule(
+        name="pod_failed_in_place",
+        verdict=Verdict.FAILED,
+        cause=Cause.USER_FAILURE,
+        sign=signs.pod_failed_in_place,
+        reads="Pods.Status, Pods.SubStatus",
+        confidence="assumed",
+        source="GetJob reference: SubStatus is Normal or Evicted, and it is Normal",
+    ),
+)
+"""Why a job is Failed or FailedReserving."""
+
+RULES: Final[tuple[Rule, ...]] = (*STATUS_RULES, *FAILURE_RULES)
+"""The rules of this release."""
+
+_NO_RULE: Final = Rule(
+    name="no_rule", verdict=Verdict.UNKNOWN, cause=Cause.UNKNOWN, sign=lambda _scene: (), source="nothing matched"
+)
+
+
+def rules_with(own: Sequence[Rule]) -> tuple[Rule, ...]:
+    """Return this release's rules and, asked before them about each job that failed, somebody's own."""
+    return (*STATUS_RULES, *own, *FAILURE_RULES)
+
+
+def source_of(outcome: JobOutcome, rules: Sequence[Rule] = RULES) -> str:
+    """Return where the rule that decided is from, '' if it is none of these."""
+    return next((rule.source for rule in (*rules, _NO_RULE) if rule.name == outcome.rule), "")
 
 
 def classify(
@@ -157,15 +309,14 @@ def classify(
     Return how a job ended; `unknown` by rule `not_over` if it has not.
 
     :param events: lines of GetJobEvents and GetPodEvents; never lines of logs.
-    :param rules: tried in order.
+    :param rules: tried in order; `rules_with` puts your own at their place.
     :param spot: whether it bid for spot capacity, where the caller knows (DLC does not always echo SpotSpec);
         None goes by what the job shows.
     """
     scene = Scene(job=job, spot=job.is_spot if spot is None else spot, events=tuple(events))
     rule, evidence = _NO_RULE, _what_there_is(job)
     for candidate in rules:
-        seen = tuple(candidate.sign(scene))
-        if seen:
+        if seen := tuple(candidate.sign(scene)):
             rule, evidence = candidate, seen
             break
     return _outcome(job, rule, evidence)
@@ -176,6 +327,7 @@ def _outcome(job: Job, rule: Rule, evidence: tuple[str, ...]) -> JobOutcome:
     return JobOutcome(
         job_id=job.job_id,
         verdict=rule.verdict,
+        cause=rule.cause,
         status=job.status,
         reason_code=job.reason_code,
         reason_message=job.reason_message,

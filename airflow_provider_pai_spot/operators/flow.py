@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from airflow_provider_pai_spot import settings as provider_settings
 from airflow_provider_pai_spot.attempts.drive import drive
 from airflow_provider_pai_spot.attempts.follow import follow
+from airflow_provider_pai_spot.attempts.judging import judge, rules_in_force
 from airflow_provider_pai_spot.attempts.kill import KillSwitch
 from airflow_provider_pai_spot.attempts.limits import WaitLimits
 from airflow_provider_pai_spot.attempts.log_setup import notes_of, stream_on_worker, with_rest_of_log
@@ -20,7 +21,6 @@ from airflow_provider_pai_spot.clock import SYSTEM_CLOCK
 from airflow_provider_pai_spot.dlc.job import Job
 from airflow_provider_pai_spot.dlc.outcome import JobOutcome, StopReason
 from airflow_provider_pai_spot.dlc.status import is_decided
-from airflow_provider_pai_spot.dlc.verdict import classify
 from airflow_provider_pai_spot.exceptions import PaiDlcError, SpotSubmissionRefused
 from airflow_provider_pai_spot.hooks.pai_dlc import PaiDlcHook
 from airflow_provider_pai_spot.links.pai_console import JOB_CONSOLE_KEY, job_console_url
@@ -43,6 +43,7 @@ class OperatorFlow:
     """
 
     def __init__(self, operator: SubmitSpotJobOperator, context: Context) -> None:
+        rules_in_force()  # a wrong [pai_spot] verdict_rules is found before anything is submitted
         self.operator = operator
         self.log = operator.log
         self.hook = PaiDlcHook(
@@ -115,7 +116,7 @@ class OperatorFlow:
             return self._wait_here(job_id, limits)
         job = self._look_once(job_id)
         if job is not None and is_decided(job.status):
-            return self._with_rest_of_log(classify(job, spot=True))
+            return self._with_rest_of_log(judge(job, spot=True))
         return self._defer(job_id, limits)
 
     def _look_once(self, job_id: str) -> Job | None:

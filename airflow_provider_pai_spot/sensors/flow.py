@@ -12,6 +12,7 @@ from airflow_provider_pai_spot import settings as provider_settings
 from airflow_provider_pai_spot.attempts.drive import carry_out
 from airflow_provider_pai_spot.attempts.endings import error_for
 from airflow_provider_pai_spot.attempts.identity import Owner
+from airflow_provider_pai_spot.attempts.judging import judge, rules_in_force
 from airflow_provider_pai_spot.attempts.kill import KillSwitch
 from airflow_provider_pai_spot.attempts.ledger import MemoryStore, StateStore
 from airflow_provider_pai_spot.attempts.log_notes import StoreNotes
@@ -27,7 +28,6 @@ from airflow_provider_pai_spot.dlc.duration import duration
 from airflow_provider_pai_spot.dlc.job import Job
 from airflow_provider_pai_spot.dlc.outcome import JobOutcome, StopReason, Verdict
 from airflow_provider_pai_spot.dlc.status import JobStatus, is_decided
-from airflow_provider_pai_spot.dlc.verdict import classify
 from airflow_provider_pai_spot.exceptions import (
     PaiDlcError,
     PaiDlcNotFound,
@@ -72,6 +72,7 @@ class SensorFlow:
         hook: PaiDlcHook | None = None,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
+        rules_in_force()  # a wrong [pai_spot] verdict_rules is found at once, not when the job ends
         self.sensor = sensor
         self.context = context
         self.log = sensor.log
@@ -114,7 +115,7 @@ class SensorFlow:
             self.log.warning("%s could not be read before deferring: %s", self.watch.job_id, error)
         else:
             if is_decided(job.status):
-                return self._conclude(self._with_rest_of_log(classify(job, spot=True)))
+                return self._conclude(self._with_rest_of_log(judge(job, spot=True)))
         return self._defer()
 
     def look(self) -> str | None:
@@ -129,7 +130,7 @@ class SensorFlow:
         else:
             looks.answered(job.status)
             if is_decided(job.status):
-                return self._conclude(self._with_rest_of_log(classify(job, spot=True)))
+                return self._conclude(self._with_rest_of_log(judge(job, spot=True)))
             self._say_why_it_waits(job, looks)
             if self._logs is not None:
                 carry_out(self._logs.look(job), self.hook)
@@ -268,7 +269,7 @@ class SensorFlow:
         self.log.warning(
             "revoked after %s (%s); %s, loss %d, %s",
             duration(outcome.seconds_running),
-            "; ".join(outcome.evidence[:2]),
+            "; ".join(outcome.evidence[:3]),
             then,
             lost.losses,
             self.moment,

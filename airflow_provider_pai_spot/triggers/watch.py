@@ -14,6 +14,7 @@ from airflow_provider_pai_spot.attempts.commands import Following, Wait
 from airflow_provider_pai_spot.attempts.drive import JobReader, answer
 from airflow_provider_pai_spot.attempts.follow import follow
 from airflow_provider_pai_spot.attempts.identity import TaskIdentity
+from airflow_provider_pai_spot.attempts.judging import rules_in_force
 from airflow_provider_pai_spot.attempts.limits import WaitLimits
 from airflow_provider_pai_spot.attempts.log_setup import stream_in_triggerer
 from airflow_provider_pai_spot.attempts.log_stream import LogStream
@@ -44,6 +45,7 @@ async def follow_to_the_end(trigger: SpotJobTrigger) -> JobOutcome:
     earliest = clock.now().timestamp() + _min_dwell(trigger)
     if trigger.task_instance is not None and trigger.cancel_on_kill:
         EARLY_QUESTION.ask(partial(_task_is_over, trigger))
+    await in_dlc_thread(rules_in_force)  # imports the user's own module, which must not happen on the event loop
     hook = await _hook_of(trigger)
     word = QueueWord(unusual_wait=settings.unusual_wait(), now=clock.now, log=trigger.log)
     logs = _logs_of(trigger)

@@ -270,3 +270,30 @@ def test_events_are_read_only_when_the_job_itself_cannot_tell(clock: Any, kept_l
     script.events = ["2026-11-30 06:00:00 pod dlc1abc-worker-0 was preempted"]
     following = follow(JOB, limits=WaitLimits(), poll_interval=30, now=clock.now, log=kept_log, spot=True)
     assert script.run(following).verdict is Verdict.REVOKED
+
+
+def test_an_evicted_pod_of_a_job_that_runs_decides_nothing(clock: Any, kept_log: Any) -> None:
+    """One lost worker is the loss of the job only once DLC ends the job: AIMaster may restart it."""
+    start = clock.now()
+    evicted = {"PodId": f"{JOB}-worker-7", "NodeName": "cn-hangzhou.10.1.2.3", "SubStatus": "Evicted"}
+    workers = [*({"PodId": f"{JOB}-worker-{number}", "Status": "Running"} for number in range(7)), evicted]
+    answers = [job("Running", start, Pods=workers)] * 20
+    outcome, script = follow_to_the_end(clock, kept_log, [*answers, job("Failed", start, Pods=workers)])
+    assert script.looks == 21
+    assert (outcome.verdict, outcome.evidence) == (
+        Verdict.REVOKED,
+        ("pod worker-7 on cn-hangzhou.10.1.2.3 Evicted",),
+    )
+
+
+def test_a_secret_in_an_event_is_neither_logged_nor_evidence(clock: Any, kept_log: Any) -> None:
+    start = clock.now()
+    script = Scripted(clock, [job("Queuing", start)])
+    script.after_stop = job("Stopped", start)
+    script.events = ["Failed to pull image: https://robot:planted@hub/x token=planted"]
+    limits = WaitLimits(pending_timeout=600.0)
+    following = follow(JOB, limits=limits, poll_interval=30, now=clock.now, log=kept_log, spot=True)
+    outcome = script.run(following)
+    assert outcome.evidence[0] == "Failed to pull image: https://***@hub/x token=***"
+    assert "planted" not in "".join(kept_log.lines)
+    assert any("last seen: Failed to pull image" in line for line in kept_log.lines)

@@ -163,6 +163,13 @@ def test_a_long_text_of_dlc_is_cut() -> None:
     assert "\n" not in line
 
 
+def test_a_secret_that_dlc_quotes_is_masked() -> None:
+    quoted = "ErrImagePull https://robot:planted@hub/x token=planted"
+    line = waiting_line(waiting(BID_OF_40, ReasonMessage=quoted), NOW, Findings(events=[quoted]))
+    assert line.count("ErrImagePull https://***@hub/x token=***") == 2
+    assert "planted" not in line
+
+
 @pytest.mark.parametrize(
     ("lines", "expected"),
     [

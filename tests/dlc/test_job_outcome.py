@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from airflow_provider_pai_spot.dlc.outcome import JobOutcome, StopReason, Verdict
+from airflow_provider_pai_spot.dlc.outcome import Cause, JobOutcome, StopReason, Verdict
 
 TEXTS = st.text(max_size=80)
 COUNTS = st.one_of(st.none(), st.integers(-(2**31), 2**31))
@@ -27,6 +27,7 @@ def outcomes(texts: st.SearchStrategy[str], size: int) -> st.SearchStrategy[JobO
         job_id=texts.filter(bool),
         verdict=st.sampled_from(Verdict),
         status=texts,
+        cause=st.one_of(st.none(), st.sampled_from(Cause)),
         reason_code=texts,
         reason_message=texts,
         rule=texts,
@@ -96,11 +97,65 @@ def test_what_a_newer_release_wrote_is_read_without_success_being_invented() -> 
         "status": "Failed",
         "verdict": "paused",
         "stop_reason": "moved",
+        "cause": "meteorite",
         "colour": "red",
     }
     outcome = JobOutcome.from_dict(data)
     assert outcome.verdict is Verdict.UNKNOWN
     assert outcome.stop_reason is None
+    assert outcome.cause is None
+
+
+WIRE: dict[str, Any] = {
+    "version": 1,
+    "restarts": 0,
+    "reserving": False,
+    "verdict": "revoked",
+    "cause": "revoked",
+    "stop_reason": None,
+    "job_id": "dlc1",
+    "status": "Failed",
+    "reason_code": "JobFailed",
+    "rule": "spot_pod_evicted",
+    "confidence": "documented",
+    "reason_message": "gone",
+    "evidence": ["pod worker-0 Evicted"],
+    "seconds_pending": 60.0,
+    "seconds_running": 3600.0,
+    "timeline": [["Running", "2026-01-01T00:00:00Z", "2026-01-01T01:00:00Z"]],
+    "pods": [
+        {"pod_id": "dlc1-worker-0", "type": "worker", "status": "Failed", "sub_status": "Evicted", "exit_code": 143}
+    ],
+    "progress": {"step": 60},
+}
+
+
+def test_the_wire_format_is_the_one_that_other_releases_read() -> None:
+    assert JobOutcome.from_dict(WIRE).to_dict() == WIRE
+
+
+def test_an_outcome_of_an_older_release_is_read_and_its_cause_is_not_made_up() -> None:
+    older = {key: value for key, value in WIRE.items() if key != "cause"}
+    outcome = JobOutcome.from_dict(older)
+    assert (outcome.verdict, outcome.cause) == (Verdict.REVOKED, None)
+    assert outcome.to_dict() == older | {"cause": None}
+
+
+@pytest.mark.parametrize(
+    ("verdict", "reason", "cause"),
+    [
+        (Verdict.STOPPED, StopReason.RUN_TIMEOUT, Cause.TIMED_OUT),
+        (Verdict.STOPPED, StopReason.PENDING_TIMEOUT, Cause.TIMED_OUT),
+        (Verdict.UNKNOWN, StopReason.TOTAL_TIMEOUT, Cause.TIMED_OUT),
+        (Verdict.STOPPED, StopReason.EXECUTION_TIMEOUT, Cause.TIMED_OUT),
+        (Verdict.STOPPED, StopReason.KILLED, Cause.STOPPED),
+        (Verdict.STOPPED, None, Cause.STOPPED),
+        (Verdict.FAILED, StopReason.RUN_TIMEOUT, Cause.STOPPED),
+    ],
+)
+def test_a_limit_of_ours_is_the_cause_of_a_stop(verdict: Verdict, reason: StopReason | None, cause: Cause) -> None:
+    outcome = JobOutcome(job_id="j", verdict=verdict, status="Stopped", cause=Cause.STOPPED)
+    assert outcome.with_stop_reason(reason).cause is cause
 
 
 BARE: dict[str, Any] = {"job_id": "dlc1", "status": "Failed", "verdict": "failed"}
@@ -133,6 +188,7 @@ ODD_SHAPES: dict[str, tuple[dict[str, Any], str, Any]] = {
     "a reason code that is missing": ({"reason_code": None}, "reason_code", ""),
     "reserving in words": ({"reserving": "false"}, "reserving", False),
     "a stop reason that is a list": ({"stop_reason": ["killed"]}, "stop_reason", None),
+    "a cause that is a list": ({"cause": ["revoked"]}, "cause", None),
     "a verdict that is a list": ({"verdict": ["succeeded"]}, "verdict", Verdict.UNKNOWN),
 }
 
@@ -162,7 +218,7 @@ JSON = st.recursive(
     max_leaves=8,
 )
 FIELDS = ["job_id", "verdict", "status", "reason_code", "reason_message", "rule", "confidence", "evidence", "timeline"]
-FIELDS += ["seconds_pending", "seconds_running", "restarts", "pods", "progress", "stop_reason", "reserving"]
+FIELDS += ["cause", "seconds_pending", "seconds_running", "restarts", "pods", "progress", "stop_reason", "reserving"]
 
 
 @given(st.dictionaries(st.sampled_from(FIELDS), JSON).map(lambda odd: {"job_id": "dlc1"} | odd))

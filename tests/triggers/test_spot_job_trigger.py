@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_pai_spot.attempts.judging import InvalidVerdictRules
 from airflow_provider_pai_spot.dlc.outcome import JobOutcome, StopReason, Verdict
 from airflow_provider_pai_spot.emulator import DlcEmulator, JobPlan
 from airflow_provider_pai_spot.emulator.lifecycle import Phases
@@ -236,3 +237,12 @@ async def test_waiting_never_blocks_the_loop(emulator: DlcEmulator, caplog: pyte
         loop.set_debug(False)
     assert [JobOutcome.from_dict(events[0]).verdict for events in ended] == [Verdict.SUCCEEDED] * 20
     assert not [record for record in caplog.records if record.name == "asyncio" and "took" in record.getMessage()]
+
+
+async def test_wrong_rules_of_ones_own_fail_a_trigger_when_it_begins_and_not_when_the_job_ends(
+    emulator: DlcEmulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AIRFLOW__PAI_SPOT__VERDICT_RULES", "no_such_package_at_all.RULES")
+    job_id = submit(emulator, JobPlan(run_seconds=None))
+    with pytest.raises(InvalidVerdictRules, match=r"\[pai_spot\] verdict_rules is 'no_such_package_at_all.RULES'"):
+        await anext(SpotJobTrigger(job_id=job_id, pai_dlc_conn_id="pai_dlc_default").run())

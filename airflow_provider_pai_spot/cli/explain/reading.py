@@ -1,0 +1,125 @@
+"""From a job on DLC, or a file that holds one, to its verdict and what the provider does about it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk.exceptions import AirflowFailException
+
+from airflow_provider_pai_spot.attempts.endings import error_for
+from airflow_provider_pai_spot.attempts.identity import TAG_TASK_INSTANCE
+from airflow_provider_pai_spot.attempts.judging import judge
+from airflow_provider_pai_spot.cli.problem import CliProblem
+from airflow_provider_pai_spot.dlc.job import Job
+from airflow_provider_pai_spot.dlc.outcome import JobOutcome, Verdict
+from airflow_provider_pai_spot.dlc.redaction import LONGEST_TEXT, without_secrets
+
+if TYPE_CHECKING:
+    from airflow_provider_pai_spot.hooks.pai_dlc import PaiDlcHook
+
+EVENTS_KEY = "Events"
+"""Under this key, as in GetJobEvents' answer, a file may hold the job's events as well."""
+_STANDARD_INPUT = "-"
+_WRAPPER = "body"  # what the vendor SDK's answers wrap the job in
+
+_ACTIONS = {
+    "resubmit": "resubmit: another job in the same try, up to recovery.max_revocations; after that the try fails with "
+    "{} and Airflow's retries decide",
+    "retry": "Airflow retry: the try fails with {} and the task's retries decide",
+    "no retry": "no retry: the task fails with {} (unless one of its own limits had passed: this command knows none)",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Next:
+    """
+    What a task does after this end.
+
+    :param action: `wait`, `succeed`, `resubmit`, `retry` or `no retry`.
+    :param exception: the name of what is raised, '' if nothing is.
+    :param text: the same, told to a person.
+    """
+
+    action: str
+    exception: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explained:
+    """
+    One job and how its end is judged.
+
+    :param spot: whether it is judged as one that bid.
+    :param events_read: how many event lines could be used.
+    """
+
+    job: Job
+    outcome: JobOutcome
+    next: Next
+    spot: bool
+    events_read: int
+
+
+def from_dlc(hook: PaiDlcHook, job_id: str) -> Explained:
+    """Read a job and judge it; its events are read only if nothing else tells, as in a task."""
+    job = Job(hook.get_job(job_id))
+    explained = explain(job, ())
+    if job.is_decided and explained.outcome.verdict is Verdict.UNKNOWN:
+        return explain(job, hook.get_job_events(job_id))
+    return explained
+
+
+def from_file(path: str) -> Explained:
+    """
+    Judge the job in a file, `-` for standard input.
+
+    :raises CliProblem: there is no such file, or no job in it.
+    """
+    raw = _job_in(path)
+    events = raw.get(EVENTS_KEY)
+    return explain(Job(raw), [line for line in events if isinstance(line, str)] if isinstance(events, list) else ())
+
+
+def explain(job: Job, events: Sequence[str]) -> Explained:
+    """Judge a job as its task does: one that carries our tag has bid, whether DLC shows it or not."""
+    spot = job.is_spot or TAG_TASK_INSTANCE in job.tags
+    events = [without_secrets(line, LONGEST_TEXT) for line in events]
+    outcome = judge(job, events, spot=spot)
+    return Explained(job=job, outcome=outcome, next=what_next(job, outcome), spot=spot, events_read=len(events))
+
+
+def what_next(job: Job, outcome: JobOutcome) -> Next:
+    """Return what the operator does about an outcome; whether Airflow retries is said by the exception's type."""
+    if not job.is_decided:
+        return Next(action="wait", exception="", text="wait: the job is not over")
+    if outcome.verdict is Verdict.SUCCEEDED:
+        return Next(action="succeed", exception="", text="succeed")
+    raised = type(error_for(outcome))
+    action = "resubmit" if outcome.verdict is Verdict.REVOKED else "retry"
+    action = "no retry" if issubclass(raised, AirflowFailException) else action
+    return Next(action=action, exception=raised.__name__, text=_ACTIONS[action].format(raised.__name__))
+
+
+def _job_in(path: str) -> Mapping[str, Any]:
+    name = "standard input" if path == _STANDARD_INPUT else repr(path)
+    try:
+        text = sys.stdin.read() if path == _STANDARD_INPUT else Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise CliProblem(
+            f"{name} cannot be read: {getattr(error, 'strerror', None) or 'it is no UTF-8 text'}."
+        ) from None
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise CliProblem(f"{name} is no JSON ({error}); expected what GetJob answers.") from None
+    if isinstance(found, dict) and isinstance(found.get(_WRAPPER), dict):
+        found = found[_WRAPPER]
+    if not isinstance(found, dict) or not ("JobId" in found or "Status" in found):
+        raise CliProblem(f"{name} holds no job: expected the JSON object that GetJob answers, with JobId and Status.")
+    return found

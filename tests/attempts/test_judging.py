@@ -1,0 +1,136 @@
+"""Your own rules: where they come from, when they are imported, and what happens if they are wrong."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_provider_pai_spot.attempts.judging import InvalidVerdictRules, judge, rules_in_force
+from airflow_provider_pai_spot.dlc.job import Job
+from airflow_provider_pai_spot.dlc.outcome import Cause, Verdict
+from airflow_provider_pai_spot.dlc.verdict import RULES
+
+IMPORTS = """
+from airflow_provider_pai_spot.dlc.outcome import Cause, Verdict
+from airflow_provider_pai_spot.dlc.verdict import Rule
+"""
+EXIT_43 = """
+def exit_43(scene):
+    return [f"pod {pod.short_id} exit code 43" for pod in scene.job.pods if pod.exit_code == 43]
+
+RULES = [Rule(name="exit_43", verdict=Verdict.REVOKED, cause=Cause.REVOKED, sign=exit_43)]
+"""
+FAILED: dict[str, Any] = {
+    "JobId": "dlc1",
+    "Status": "Failed",
+    "Pods": [{"PodId": "dlc1-worker-0", "Status": "Failed", "StatusDetail": {"ExitCode": 43}}],
+}
+WriteRules = Callable[[str], str]
+
+
+@pytest.fixture
+def own_rules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> WriteRules:
+    """Return a function that writes a module and makes its RULES the configured ones; it returns the module's name."""
+
+    def write(code: str) -> str:
+        name = f"rules_{abs(hash(request.node.nodeid)):x}"
+        (tmp_path / f"{name}.py").write_text(IMPORTS + code)
+        monkeypatch.syspath_prepend(tmp_path)
+        monkeypatch.setenv("AIRFLOW__PAI_SPOT__VERDICT_RULES", f"{name}.RULES")
+        return name
+
+    return write
+
+
+def test_without_the_setting_the_rules_are_ours() -> None:
+    assert rules_in_force() == RULES
+    assert judge(Job(FAILED)).rule == "no_rule"
+
+
+def test_an_own_rule_judges_a_failed_job_and_is_imported_once(own_rules: WriteRules) -> None:
+    own_rules(EXIT_43)
+    outcome = judge(Job(FAILED))
+    assert (outcome.verdict, outcome.cause, outcome.rule) == (Verdict.REVOKED, Cause.REVOKED, "exit_43")
+    assert outcome.evidence == ("pod worker-0 exit code 43",)
+    assert rules_in_force()[4] is rules_in_force()[4]
+    assert judge(Job({**FAILED, "Status": "Running"})).rule == "not_over"
+
+
+def test_a_single_line_of_evidence_may_be_a_text_and_none_is_nothing(own_rules: WriteRules) -> None:
+    own_rules(
+        'def say(scene):\n    return "as it is" if scene.spot else None\n'
+        'RULES = (Rule(name="say", verdict=Verdict.FAILED, cause=Cause.PLATFORM, sign=say),)'
+    )
+    assert judge(Job(FAILED), spot=True).evidence == ("as it is",)
+    assert judge(Job(FAILED), spot=False).rule == "no_rule"
+
+
+def test_a_rule_that_raises_is_skipped_and_said_so(own_rules: WriteRules, caplog: pytest.LogCaptureFixture) -> None:
+    own_rules(
+        'def broken(scene):\n    return [scene.job.raw["NoSuchKey"]]\n'
+        'RULES = [Rule(name="broken", verdict=Verdict.REVOKED, cause=Cause.REVOKED, sign=broken)]'
+    )
+    assert judge(Job({**FAILED, "ReasonCode": "InvalidParameter"})).rule == "reason_code"
+    assert "dlc1: rule broken of [pai_spot] verdict_rules raised" in caplog.text
+    assert "NoSuchKey" in caplog.text
+
+
+WRONG = {
+    "no such name": ("RULEZ = []", "cannot be imported.*RULES.*workers, triggerers"),
+    "a module that raises": ("raise RuntimeError('no driver')", r"cannot be imported \(RuntimeError: no driver\)"),
+    "no sequence": ("RULES = 5", "a list or tuple of Rule, it is 5"),
+    "no rules": ("RULES = [len]", "a list or tuple of Rule, it is a list of 1"),
+    "a name of ours": (
+        'RULES = [Rule(name="stopped", verdict=Verdict.FAILED, cause=None, sign=list)]',
+        "the name 'stopped' is taken",
+    ),
+    "a verdict in words": (
+        'RULES = [Rule(name="mine", verdict="lost", cause=None, sign=list)]',
+        "verdict of its rule 'mine' is 'lost'",
+    ),
+    "a cause in words": (
+        'RULES = [Rule(name="mine", verdict=Verdict.FAILED, cause="gpu", sign=list)]',
+        "cause of its rule 'mine' is 'gpu'",
+    ),
+    "no sign": ('RULES = [Rule(name="mine", verdict=Verdict.FAILED, cause=None, sign=5)]', "sign of its rule .* is 5"),
+}
+
+
+@pytest.mark.parametrize(("code", "said"), WRONG.values(), ids=WRONG)
+def test_wrong_rules_are_refused_by_name_of_the_option(own_rules: WriteRules, code: str, said: str) -> None:
+    name = own_rules(code)
+    with pytest.raises(InvalidVerdictRules, match=rf"(?s)^\[pai_spot\] verdict_rules is '{name}.RULES': .*{said}"):
+        rules_in_force()
+
+
+@pytest.mark.parametrize("path", ["RULES", "no_such_package_of_rules.RULES"])
+def test_a_path_that_leads_nowhere_is_refused(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW__PAI_SPOT__VERDICT_RULES", path)
+    with pytest.raises(InvalidVerdictRules, match="import"):
+        rules_in_force()
+
+
+PARSE = """
+from airflow.sdk import DAG
+from airflow_provider_pai_spot.operators.spot_job import SubmitSpotJobOperator
+from airflow_provider_pai_spot.sensors.spot_job import SpotJobSensor
+with DAG("d", schedule=None) as dag:
+    job = SubmitSpotJobOperator(
+        task_id="t", image="i", user_command="c", ecs_spec="ecs.g7.xlarge", spot_discount_limit=0.4
+    )
+    SpotJobSensor(task_id="s", job_id=job.output)
+print("parsed")
+"""
+
+
+def test_parsing_a_dag_imports_no_rules(own_rules: WriteRules, tmp_path: Path) -> None:
+    own_rules("raise SystemExit('imported at parse time')")
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), *filter(None, sys.path)])}
+    ran = subprocess.run([sys.executable, "-c", PARSE], env=environment, capture_output=True, text=True, check=False)
+    assert ran.stdout.splitlines()[-1:] == ["parsed"], ran.stderr
