@@ -15,7 +15,7 @@ from airflow_provider_pai_spot.operators.spot_job import SubmitSpotJobOperator
 from airflow_provider_pai_spot.recovery import SpotRecovery
 
 EXPECTED_STATE = {"train": "success"}
-EXPECTED_LOG = {"train": ("submitted dlc", "→ Restarting", "succeeded: dlc", "1 attempt")}
+EXPECTED_LOG = {"train": ("submitted dlc", "→ Restarting", "succeeded: dlc", "1 attempt", "restarted by DLC 1 x")}
 
 # A restart changes no variable, PAI_SPOT_RESUME neither: look into the folder.
 USER_COMMAND = """

@@ -70,7 +70,8 @@ class Report:
         known = list(attempts)
         running = duration(sum(one.seconds_running for one in known) or outcome.seconds_running)
         count = f"{len(known)} attempt{'s' if len(known) != 1 else ''}"
-        self.log.info("succeeded: %s, %s, %s running", outcome.job_id, count, running)
+        restarts = f", restarted by DLC {outcome.restarts} x" if outcome.restarts else ""
+        self.log.info("succeeded: %s, %s, %s running%s", outcome.job_id, count, running, restarts)
 
     def tails(self, outcome: JobOutcome, tails: Iterable[PodTail]) -> None:
         """Put the last lines of each failing pod into the task log; of all that were read if none stands out."""

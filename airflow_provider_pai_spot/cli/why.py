@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 _EPILOG = """\
 The line is the one that the task log has once a wait turns unusual ([pai_spot] unusual_wait): the bid against the
-market, stock, DLC's own reason, and the newest event as DLC words it. Prices need the permission ListEcsSpecs.
+market, stock, DLC's own reason, and the newest event. Prices need the permission ListEcsSpecs; without it the line goes
+without them. Of a job that queues for a quota it says what PAI Studio's diagnosis says.
 
 examples:
   pai-spot why dlc1a2b3c4d5e6f
