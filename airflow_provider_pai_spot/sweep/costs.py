@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Any
 
 from airflow_provider_pai_spot.dlc.bids import Bid, read_bid
 from airflow_provider_pai_spot.dlc.job import Job
 from airflow_provider_pai_spot.dlc.wire import integer_of, mapping_of, text_of
+from airflow_provider_pai_spot.market import read_offers
 
 _MINUTES_AN_HOUR = 60
 
@@ -77,8 +78,8 @@ def ecs_specs_of(jobs: Iterable[Job]) -> list[str]:
 
 def market_discounts(ecs_specs: Iterable[Mapping[str, Any]]) -> dict[str, Decimal]:
     """Read ListEcsSpecs: instance type -> NonProtectSpotDiscount, where there is a spot market for it."""
-    shown = ((text_of(item.get("InstanceType")), _decimal(item.get("NonProtectSpotDiscount"))) for item in ecs_specs)
-    return {name: discount for name, discount in shown if name and discount is not None}
+    offers = read_offers(ecs_specs)
+    return {offer.instance_type: offer.spot_discount for offer in offers if offer.spot_discount is not None}
 
 
 def _role_cost(role: Mapping[str, Any], market: Mapping[str, Decimal]) -> RoleCost:
@@ -90,14 +91,6 @@ def _role_cost(role: Mapping[str, Any], market: Mapping[str, Decimal]) -> RoleCo
         bid=read_bid(mapping_of(role.get("SpotSpec"))),
         market_discount=market.get(ecs_spec),
     )
-
-
-def _decimal(value: object) -> Decimal | None:
-    try:
-        amount = Decimal(text_of(value))
-    except InvalidOperation:
-        return None
-    return amount if amount.is_finite() and amount > 0 else None
 
 
 def _plain(amount: Decimal) -> str:
