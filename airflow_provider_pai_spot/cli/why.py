@@ -49,5 +49,5 @@ def _why(hook: PaiDlcHook, job_id: str) -> str:
 
     job = Job(hook.get_job(job_id))
     if job.phase is not Phase.PENDING:
-        return f"{job_id} does not wait: it is {job.status}."
+        return f"{job_id} does not wait, it is {job.status}: `pai-spot explain {job_id}` tells how it goes or ended."
     return waiting_line(job, SYSTEM_CLOCK.now(), carry_out(inquire(job), hook))

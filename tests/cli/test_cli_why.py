@@ -65,13 +65,15 @@ def test_a_job_that_runs_does_not_wait(pai_spot: Call, cloud: DlcEmulator, submi
     job_id = submitted()
     cloud.control.wait_for(job_id, "Running")
     said = pai_spot("why", job_id)
-    assert (said.code, said.out) == (0, f"{job_id} does not wait: it is Running.\n")
+    assert (said.code, said.out.count("\n")) == (0, 1)
+    assert said.out.startswith(f"{job_id} does not wait, it is Running: `pai-spot explain {job_id}`")
 
 
 def test_a_job_that_is_over_does_not_wait(pai_spot: Call, cloud: DlcEmulator, submitted: Call) -> None:
     job_id = submitted()
     cloud.control.wait_for(job_id, "Succeeded")
-    assert pai_spot("why", job_id).out == f"{job_id} does not wait: it is Succeeded.\n"
+    assert f"it is Succeeded: `pai-spot explain {job_id}`" in pai_spot("why", job_id).out
+    assert pai_spot("explain", job_id).code == 0
 
 
 def test_a_job_that_dlc_has_never_seen_is_an_error(pai_spot: Call, cloud: DlcEmulator) -> None:
