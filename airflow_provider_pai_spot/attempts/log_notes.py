@@ -120,11 +120,13 @@ class ShownSoFar:
 
     :param parts: a new one begins with each job and each writer.
     :param offset: how far the lines' times are ahead of UTC, once that was found out.
+    :param at: when this was noted down.
     """
 
     try_number: int
     parts: tuple[Part, ...] = ()
     offset: timedelta | None = None
+    at: datetime | None = None
 
     def cursors(self, job_id: str) -> Cursors:
         """Return how far the job's logs have been shown, by anybody."""
@@ -138,15 +140,17 @@ class ShownSoFar:
         """Return the parts of one writer."""
         return tuple(part for part in self.parts if part.writer == writer)
 
-    def advanced(
-        self, job_id: str, writer: str, cursors: Cursors, *, since: datetime, offset: timedelta | None
-    ) -> Self:
-        """Return the notes after more of a job was shown."""
+    def advanced(self, part: Part, *, offset: timedelta | None, at: datetime) -> Self:
+        """
+        Return the notes after more of a job was shown.
+
+        :param part: what its writer has shown of it by now; where it began is filled in here.
+        """
         last = self.parts[-1] if self.parts else None
-        if last is not None and (last.job_id, last.writer) == (job_id, writer):
-            return replace(self, parts=(*self.parts[:-1], replace(last, end=dict(cursors))), offset=offset)
-        part = Part(job_id=job_id, writer=writer, since=since, begin=self.cursors(job_id), end=dict(cursors))
-        return replace(self, parts=(*self.parts, part)[-_MAX_PARTS:], offset=offset)
+        if last is not None and (last.job_id, last.writer) == (part.job_id, part.writer):
+            return replace(self, parts=(*self.parts[:-1], replace(part, begin=last.begin)), offset=offset, at=at)
+        begun = replace(part, begin=self.cursors(part.job_id))
+        return replace(self, parts=(*self.parts, begun)[-_MAX_PARTS:], offset=offset, at=at)
 
     def to_json(self) -> dict[str, Any]:
         """Return the form that is stored."""
@@ -155,6 +159,7 @@ class ShownSoFar:
             "try": self.try_number,
             "parts": [part.to_json() for part in self.parts],
             "offset": None if self.offset is None else self.offset.total_seconds(),
+            "at": None if self.at is None else self.at.isoformat(),
         }
 
     @classmethod
@@ -169,6 +174,7 @@ class ShownSoFar:
             try_number=try_number,
             parts=tuple(part for part in read if part is not None),
             offset=timedelta(seconds=offset) if isinstance(offset, (int, float)) else None,
+            at=time_of(value.get("at")),
         )
 
 

@@ -15,6 +15,9 @@ from airflow_provider_pai_spot.dlc.pods import Pod
 _ENDED = ("Succeeded", "Failed")
 _BEFORE_START = timedelta(minutes=1)
 """How much earlier than DLC says a pod may have begun: it is another machine's clock."""
+_CLOCKS_DIFFER = timedelta(minutes=1)
+_MAX_CLOSED = 40
+"""Ended incarnations that are remembered at most; AIMaster may start a pod again hundreds of times."""
 _NEVER = datetime.min.replace(tzinfo=UTC)
 
 
@@ -67,11 +70,13 @@ class PodLogs:
 
     :param cursors: how far they were read before, by `PodLog.key`.
     :param most: pods at most, as DLC lists them; AIMaster's own is read beside them.
+    :param read_at: when they were read before; None: never.
     """
 
-    def __init__(self, cursors: Mapping[str, Cursor], *, most: int) -> None:
+    def __init__(self, cursors: Mapping[str, Cursor], *, most: int, read_at: datetime | None = None) -> None:
         self._known = dict(cursors)
         self._most = most
+        self._read_at = read_at
         self._logs: dict[str, PodLog] = {}
         self.since = _NEVER
         self.pod_ids: list[str] = []
@@ -97,8 +102,11 @@ class PodLogs:
         return len({pod.pod_id for pod in job.pods} - {*self.pod_ids})
 
     def cursors(self) -> dict[str, Cursor]:
-        """Return how far each log was read."""
-        return {**self._known, **{log.key: log.cursor for log in self._logs.values()}}
+        """Return how far each log was read, of the newest incarnations."""
+        open_now = {log.key for log in self.open()}
+        every = {**self._known, **{log.key: log.cursor for log in self._logs.values()}}
+        dropped = [key for key in every if key not in open_now][:-_MAX_CLOSED]
+        return {key: cursor for key, cursor in every.items() if key not in dropped}
 
     def close(self) -> dict[str, Cursor]:
         """Read no more of any; return how far each was read."""
@@ -111,8 +119,14 @@ class PodLogs:
         log = PodLog(source=LogSource(job.job_id, pod.pod_id, pod.pod_uid, begins_at))
         if log.key not in self._logs:
             log.cursor = self._known.get(log.key, log.cursor)
+            log.is_closed = log.key not in self._known and self._was_over(pod)
             self._logs[log.key] = log
         return self._logs[log.key]
+
+    def _was_over(self, pod: Pod) -> bool:
+        """Whether an incarnation that is not remembered had ended, and so been read, when logs were read before."""
+        ended, read = pod.finished_at, self._read_at
+        return pod.is_history and ended is not None and read is not None and ended < read - _CLOCKS_DIFFER
 
 
 def short_name(pod_id: str) -> str:

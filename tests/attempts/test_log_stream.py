@@ -96,7 +96,7 @@ class Bench:
     def copied(self) -> dict[str, list[str]]:
         """The lines in the log, without their times, by pod."""
         pods: dict[str, list[str]] = {}
-        for line in self.log.lines:
+        for line in "\n".join(self.log.lines).split("\n"):
             head, _, text = line.removeprefix("INFO ").partition("] ")
             if head.startswith("["):
                 pods.setdefault(head[1:], []).append(text.split("  ", 1)[1])
@@ -224,6 +224,20 @@ def test_a_pod_that_started_again_first_tells_its_former_life_to_the_end(bench: 
     assert bench.copied == {"worker-0": lives, "worker-1": lives}
 
 
+def test_of_a_pod_that_started_again_and_again_the_notes_stay_small_and_nothing_is_read_twice(bench: Bench) -> None:
+    """AIMaster is used with hundreds of restarts."""
+    often = {**AIMASTER, "ErrorMonitoringArgs": "--enable-job-restart=True --max-num-of-job-restart 200"}
+    plan = JobPlan(run_seconds=100, logs=LINES[:30], revoke_after=12, revoke_times=60)
+    job_id = bench.submit(plan, ecs_spec="ml.gu7xf.8xlarge-gu108", Settings=often, UserVpc=VPC)
+    bench.follow(job_id, bench.stream(), looks=60)
+    stored = json.dumps(bench.store.get("pai_spot_log"))
+    bench.follow(job_id, bench.stream(writer="b"))
+    restarts = len(bench.emulator.control.job(job_id)["Pods"][0]["HistoryPods"])
+    assert restarts == 60
+    assert len(stored) < 10_000
+    assert bench.copied == {"worker-0": [*([*LINES[:4]] * restarts), *LINES[:30]]}
+
+
 def test_a_job_that_was_over_before_anybody_looked_is_copied_at_once(bench: Bench) -> None:
     job_id = bench.submit(JobPlan(run_seconds=10, logs=LINES))
     bench.clock.sleep(3600)
@@ -242,6 +256,15 @@ def test_the_last_lines_are_waited_for(bench: Bench) -> None:
     outcome = bench.follow(job_id, bench.stream())
     assert outcome is not None
     assert bench.copied == {"worker-0": [*LINES]}
+
+
+def test_a_burst_is_written_in_blocks_each_line_with_its_pod(bench: Bench) -> None:
+    """What Airflow's triggerer does for one record takes about a millisecond."""
+    lines = tuple(f"line {n}" for n in range(1_000))
+    job_id = bench.submit(JobPlan(run_seconds=20, logs=lines))
+    bench.follow(job_id, bench.stream())
+    assert bench.copied == {"worker-0": [*lines]}
+    assert len([line for line in bench.log.lines if line.startswith("INFO [")]) == 100 + 900 / 50
 
 
 @pytest.mark.parametrize("window", ["head", "tail"])
@@ -314,8 +337,8 @@ def test_trouble_of_its_own_ends_the_copying_and_not_the_waiting(bench: Bench) -
     class Log:
         lines: list[str] = bench.log.lines
 
-        def info(self, message: str, *_arguments: object) -> None:
-            if message.startswith("["):
+        def info(self, _message: str, *arguments: object) -> None:
+            if str(arguments[0]).startswith("["):
                 raise OSError("disk full")
 
         warning = bench.log.warning
