@@ -101,7 +101,8 @@ class Task:
         self.run_started_at = self.clock.now()
         self.pushed: dict[str, Any] = {}
 
-    def begin(self, try_number: int = 1, *, generation: int = 3, reattach: bool = True) -> TaskJobs:
+    def begin(self, try_number: int = 1, *, generation: int = 3, **wanted: Any) -> TaskJobs:
+        """Open a try; `wanted`: what else the task asks for, by the names of `Wanted`."""
         hook = PaiDlcHook.from_connection(_connection(self.emulator), clock=self.clock)
         moment = TryMoment(
             try_number=try_number,
@@ -123,12 +124,12 @@ class Task:
         report = Report(
             push=self.pushed.__setitem__, log=self.log, console_url=lambda job: f"https://c/{job}", console_key="c"
         )
-        wanted = Wanted(request=self.request, recovery=SpotRecovery(), owner=Owner.TASK, reattach=reattach)
+        asked: dict[str, Any] = {"request": self.request, "recovery": SpotRecovery(), "owner": Owner.TASK, **wanted}
         return TaskJobs(
             hook=hook,
             submitter=submitter,
             ledger=ledger,
-            wanted=wanted,
+            wanted=Wanted(**asked),
             moment=moment,
             report=report,
             clock=self.clock,

@@ -1,4 +1,4 @@
-"""A job that is taken over has been waiting and running since it was made: no limit begins anew."""
+"""No limit starts anew: a job that is taken over has been under way since it was made, a try since it began."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ import pytest
 from airflow_provider_pai_spot.attempts.drive import drive
 from airflow_provider_pai_spot.attempts.follow import follow
 from airflow_provider_pai_spot.attempts.limits import WaitLimits
-from airflow_provider_pai_spot.attempts.task_jobs import Waiting
+from airflow_provider_pai_spot.attempts.task_jobs import TaskJobs, Waiting
 from airflow_provider_pai_spot.dlc.outcome import StopReason
 from airflow_provider_pai_spot.emulator import DlcEmulator, JobPlan
+from airflow_provider_pai_spot.exceptions import SpotTotalTimeout
+from airflow_provider_pai_spot.recovery import SpotRecovery
 
 LIMIT = timedelta(hours=2)
 LOOK = timedelta(seconds=30)
@@ -39,3 +41,23 @@ def test_a_limit_counts_on_over_three_tries(
     took = task.clock.now() - began
     assert LIMIT <= took <= LIMIT + 3 * LOOK  # the emulator's own phases, and the stop, take some seconds
     assert [job["Status"] for job in task.jobs()] == ["Stopped"]
+
+
+def to_the_end(task: Any, jobs: TaskJobs, limits: WaitLimits) -> None:
+    """Wait for job after job, until one succeeds or none is submitted any more."""
+    step = jobs.begin()
+    while isinstance(step, Waiting):
+        looking = follow(step.job_id, limits=limits, poll_interval=30, now=task.clock.now, log=task.log, spot=True)
+        step = jobs.conclude(drive(looking, jobs.hook, task.clock))
+
+
+def test_the_time_of_a_try_counts_on_over_all_its_jobs(emulator: DlcEmulator, new_task: Any) -> None:
+    emulator.control.plan(JobPlan(run_seconds=None, revoke_after=1800), times=None)
+    task = new_task(run_id="lost-and-lost")
+    began = task.clock.now()
+    limits = WaitLimits(total_deadline=began + LIMIT)
+    jobs = task.begin(limits=limits, total_deadline=limits.total_deadline, recovery=SpotRecovery(max_revocations=1000))
+    with pytest.raises(SpotTotalTimeout):
+        to_the_end(task, jobs, limits)
+    assert LIMIT <= task.clock.now() - began <= LIMIT + 3 * LOOK
+    assert [job["Status"] for job in task.jobs()] == ["Failed"] * 3 + ["Stopped"]

@@ -101,6 +101,9 @@ class Work:
     def tries(self) -> int:
         return int(self.client.task_instance(self.dag_id, self.run_id, "train")["try_number"])
 
+    def start_date(self) -> str:
+        return str(self.client.task_instance(self.dag_id, self.run_id, "train")["start_date"])
+
     def log(self, try_number: int = 1) -> str:
         return self.client.task_log(self.dag_id, self.run_id, "train", try_number)
 
