@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from airflow_provider_pai_spot.dlc.pods import Pod, read_pods
+from airflow_provider_pai_spot.dlc.redaction import LONGEST_TEXT
 from airflow_provider_pai_spot.dlc.status import Phase, is_decided, phase_of
 from airflow_provider_pai_spot.dlc.timeline import (
     Stretch,
@@ -92,7 +93,15 @@ class Job:
 
     @property
     def reason_message(self) -> str:
-        """The reason in words, or a JSON document as text."""
+        """
+        The reason in words, or a JSON document as text; the beginning of one that is very long.
+
+        No page names a limit, and patterns over a megabyte of text would hold the triggerer's loop for seconds.
+        """
+        return self._whole_reason[:LONGEST_TEXT]
+
+    @property
+    def _whole_reason(self) -> str:
         message = self.raw.get("ReasonMessage")
         if isinstance(message, (dict, list)):
             return json.dumps(message, ensure_ascii=False, default=str)
@@ -102,7 +111,7 @@ class Job:
     def reason_document(self) -> dict[str, Any] | None:
         """The reason message where it is a JSON object, which is how platform faults are told."""
         try:
-            document = json.loads(self.reason_message)
+            document = json.loads(self._whole_reason)
         except (ValueError, RecursionError):
             return None
         return mapping_of(document) if isinstance(document, dict) else None

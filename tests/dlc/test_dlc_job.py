@@ -166,6 +166,12 @@ def test_a_reason_may_be_a_document() -> None:
     assert job(ReasonMessage="128").reason_document is None
 
 
+def test_of_a_very_long_reason_the_beginning_is_read_and_a_document_as_a_whole() -> None:
+    document = {"reason": "128", "message": "x" * 1_000_000}
+    assert len(job(ReasonMessage=document).reason_message) < 10_000
+    assert job(ReasonMessage=document).reason_document == document
+
+
 @pytest.mark.parametrize(
     ("raw", "expected"),
     [

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowFailException
 
+from airflow_provider_pai_spot.attempts.commands import ReadEvents
+from airflow_provider_pai_spot.attempts.drive import answer
 from airflow_provider_pai_spot.attempts.endings import error_for
 from airflow_provider_pai_spot.attempts.identity import TAG_TASK_INSTANCE
 from airflow_provider_pai_spot.attempts.judging import judge
@@ -71,8 +73,16 @@ def from_dlc(hook: PaiDlcHook, job_id: str) -> Explained:
     job = Job(hook.get_job(job_id))
     explained = explain(job, ())
     if job.is_decided and explained.outcome.verdict is Verdict.UNKNOWN:
-        return explain(job, hook.get_job_events(job_id))
+        return explain(job, _events(hook, job_id))
     return explained
+
+
+def _events(hook: PaiDlcHook, job_id: str) -> list[str]:
+    """Read events as a task does, with their times in UTC."""
+    read = answer(ReadEvents(job_id), hook)
+    if isinstance(read, Exception):
+        raise read
+    return list(read)
 
 
 def from_file(path: str) -> Explained:
