@@ -135,6 +135,33 @@ def test_the_timeout_ends_the_watch_and_the_job_only_if_asked_to(
     assert run.bench.status(run.job_id) == ("Stopped" if cancel_on_kill else "Running")
 
 
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    ("cancel_on_kill", "is_over", "left"),
+    [(True, True, "Stopped"), (True, False, "Running"), (False, True, "Running")],
+    ids=["the sensor was ended", "it only moves, or was cleared", "cancel_on_kill=False"],
+)
+def test_a_kill_ends_the_job_only_if_asked_to_and_if_airflow_gave_the_sensor_up(
+    watching: Callable[..., Watching], form: str, cancel_on_kill: bool, is_over: bool, left: str
+) -> None:
+    run = watching(form, End(JobPlan(run_seconds=None)), cancel_on_kill=cancel_on_kill)
+    flow = run._session()
+    flow.begin()
+    if form == "deferrable":
+        with pytest.raises(TaskDeferred) as deferral:
+            flow.watch_deferred()
+        trigger: Any = deferral.value.trigger
+        trigger.clock, trigger.ask_airflow = run.bench.clock, lambda _identity: is_over
+        trigger._task_instance = run.bench.context()["ti"]
+        asyncio.run(trigger.on_kill())
+    else:
+        assert flow.look() is None
+        flow.kill._is_over = lambda _identity: is_over
+        flow.sensor._flow = flow
+        flow.sensor.on_kill()
+    assert run.bench.status(run.job_id) == left
+
+
 @pytest.mark.parametrize("how", [name for name in ENDS if name != "succeeded"])
 def test_soft_fail_skips_a_deferrable_sensor_whatever_its_trigger_tells(
     watching: Callable[..., Watching], how: str
