@@ -10,17 +10,24 @@ could otherwise slip through.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
 from typing import Any
 
 from airflow_provider_pai_spot.attempts.airflow_state import task_is_over
-from airflow_provider_pai_spot.attempts.drive import JobReader
-from airflow_provider_pai_spot.attempts.identity import TaskIdentity
+from airflow_provider_pai_spot.attempts.identity import TAG_ATTEMPT, TAG_LEDGER, TAG_TASK_INSTANCE, TaskIdentity
 from airflow_provider_pai_spot.attempts.stopping import stop_and_see
+from airflow_provider_pai_spot.attempts.submission import JobCalls
+from airflow_provider_pai_spot.attempts.tagged import whole_jobs
 from airflow_provider_pai_spot.clock import SYSTEM_CLOCK, Clock
-from airflow_provider_pai_spot.exceptions import SpotJobStopped
+from airflow_provider_pai_spot.dlc.job import Job
+from airflow_provider_pai_spot.dlc.status import is_decided
+from airflow_provider_pai_spot.exceptions import PaiDlcError, SpotJobStopped
 
 _HANDLER_PATIENCE = 4.0
+_LOOK_EVERY = 0.5
+_LOOK_BACK = timedelta(days=1)
+_TAGS_OF_ONE_ATTEMPT = (TAG_TASK_INSTANCE, TAG_ATTEMPT, TAG_LEDGER)
 
 
 class KillSwitch:
@@ -34,7 +41,7 @@ class KillSwitch:
     def __init__(
         self,
         *,
-        hook: JobReader,
+        hook: JobCalls,
         identity: TaskIdentity,
         cancel_on_kill: bool,
         log: Any,
@@ -49,6 +56,7 @@ class KillSwitch:
         self._clock = clock
         self.requested = False
         self.job_id: str | None = None
+        self._unanswered: dict[str, str] = {}
 
     def pull(self) -> None:
         """Take the request; called from the signal handler. Returns after a few seconds at the latest."""
@@ -60,6 +68,16 @@ class KillSwitch:
         thread.start()
         thread.join(_HANDLER_PATIENCE)
 
+    def before_create(self, tags: Mapping[str, str]) -> None:
+        """
+        Look whether a request came before a job is created; from here to `check` its id is not known.
+
+        :param tags: the new job's.
+        :raises SpotJobStopped: as `check` does.
+        """
+        self.check()
+        self._unanswered = {name: tags[name] for name in _TAGS_OF_ONE_ATTEMPT if name in tags}
+
     def check(self, job_id: str | None = None) -> None:
         """
         Look whether a request came, at a point where the main thread can act on it.
@@ -67,7 +85,8 @@ class KillSwitch:
         :param job_id: a job that exists from now on.
         :raises SpotJobStopped: the task was ended in Airflow; its job, if there is one, was stopped.
         """
-        self.job_id = job_id or self.job_id
+        if job_id is not None:
+            self.job_id, self._unanswered = job_id, {}
         if self.requested and self._cancel_on_kill and self._stop_if_over():
             raise SpotJobStopped(f"the task was ended in Airflow while {self.job_id or 'no job'} was under way.")
 
@@ -77,9 +96,30 @@ class KillSwitch:
         except Exception as error:  # noqa: BLE001 - whatever it was, no answer is not a yes
             self._log.warning("%s is left running: Airflow could not be asked: %s", self.job_id, error)
             return False
-        if over and self.job_id is not None:
+        if over and self._unanswered:
+            self._stop_unanswered(self._unanswered)
+        elif over and self.job_id is not None:
             self._stop(self.job_id)
         return over
+
+    def _stop_unanswered(self, tags: dict[str, str]) -> None:
+        """CreateJob is under way: its job may exist, and is known by its tags as soon as DLC lists it."""
+        self._log.warning("the task was ended in Airflow while a job is being created; looking for it by its tags")
+        began = self._clock.now()
+        give_up_at = began + timedelta(seconds=_HANDLER_PATIENCE)
+        while not (found := self._listed(tags, began)) and self._clock.now() < give_up_at:
+            self._clock.sleep(_LOOK_EVERY)
+        for job in found:
+            self._stop(job.job_id)
+
+    def _listed(self, tags: dict[str, str], began: datetime) -> list[Job]:
+        try:
+            items = self._hook.list_jobs(tags=tags, start_time=began - _LOOK_BACK, show_own=False)
+            jobs = list(whole_jobs(self._hook, map(Job, items)))
+        except PaiDlcError as error:
+            self._log.warning("could not look for the job that is being created: %s", error)
+            return []
+        return [job for job in jobs if tags.items() <= job.tags.items() and not is_decided(job.status)]
 
     def _stop(self, job_id: str) -> None:
         self._log.warning("the task was ended in Airflow; stopping %s", job_id)

@@ -99,7 +99,7 @@ def open_jobs(
         clock=clock,
         log=log,
         adopts=moment.try_number > 1,
-        before_create=kill.check,
+        before_create=kill.before_create,
     )
     return TaskJobs(
         hook=hook,

@@ -90,7 +90,8 @@ class Submitter:
     :param since: what was created before belongs to an earlier run, for a ledger that knows no attempts yet.
     :param patience: seconds a created job may stay invisible in ListJobs.
     :param adopts: whether jobs of a lost ledger can be ours: a first try has submitted none yet, whatever clocks say.
-    :param before_create: called right before each CreateJob; raises if the task was killed meanwhile.
+    :param before_create: called right before each CreateJob with the job's tags; raises if the task was killed
+        meanwhile.
     """
 
     hook: JobCalls
@@ -101,7 +102,7 @@ class Submitter:
     clock: Clock
     log: Any
     adopts: bool = True
-    before_create: Callable[[], None] = lambda: None
+    before_create: Callable[[Mapping[str, str]], None] = lambda _tags: None
 
     def find(self) -> FoundJobs:
         """Return this task instance's jobs, matched again on our side."""
@@ -173,7 +174,7 @@ class Submitter:
         """
         doubtful = look_for_twins
         for tries_left in range(_CREATE_TRIES - 1, -1, -1):
-            self.before_create()
+            self.before_create(body["Settings"]["Tags"])
             renew_intent()
             try:
                 job_id = self.hook.create_job(body)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
 
-from airflow_provider_pai_spot.attempts.identity import TaskIdentity
+from airflow_provider_pai_spot.attempts.identity import TAG_ATTEMPT, TAG_LEDGER, TAG_TASK_INSTANCE, TaskIdentity
 from airflow_provider_pai_spot.attempts.kill import KillSwitch
 from airflow_provider_pai_spot.attempts.stopping import STOP_SEEN_WITHIN, stop_and_see
 from airflow_provider_pai_spot.exceptions import PaiDlcUnavailable, SpotJobStopped
@@ -17,12 +17,24 @@ JOB = "dlc1"
 
 
 class Dlc:
-    """A job that shows one status after the other, once for each StopJob; an exception is StopJob's answer."""
+    """
+    A job that shows one status after the other, once for each StopJob; an exception is StopJob's answer.
 
-    def __init__(self, *after_stops: str | Exception) -> None:
+    :param lists: what ListJobs answers, one after the other: whether the job is listed, or an exception.
+    """
+
+    def __init__(self, *after_stops: str | Exception, lists: Sequence[bool | Exception] = ()) -> None:
         self._after_stops: Iterator[str | Exception] = iter(after_stops)
+        self._lists = iter(lists)
         self._status = "Running"
+        self.tags = {TAG_TASK_INSTANCE: TASK.key, TAG_ATTEMPT: "1", TAG_LEDGER: "l"}
         self.stops = 0
+
+    def list_jobs(self, **_query: Any) -> list[dict[str, Any]]:
+        answer = next(self._lists, False)
+        if isinstance(answer, Exception):
+            raise answer
+        return [self.get_job(JOB)] if answer else []
 
     def stop_job(self, _job_id: str) -> bool:
         self.stops += 1
@@ -33,7 +45,7 @@ class Dlc:
         return True
 
     def get_job(self, job_id: str) -> dict[str, Any]:
-        return {"JobId": job_id, "Status": self._status}
+        return {"JobId": job_id, "Status": self._status, "Settings": {"Tags": self.tags}}
 
 
 @pytest.fixture
@@ -84,6 +96,41 @@ def test_after_the_request_no_job_is_created_for_a_task_that_is_over(switch: Any
     kill.pull()
     with pytest.raises(SpotJobStopped, match="no job"):
         kill.check()
+
+
+@pytest.mark.parametrize(
+    ("lists", "stops"),
+    [
+        ([True], 1),
+        ([False, False, True], 1),
+        ([PaiDlcUnavailable("503"), True], 1),
+        ([], 0),
+    ],
+    ids=["listed at once", "listed later", "DLC is silent at first", "never listed: the sweep's"],
+)
+def test_a_job_whose_createjob_is_unanswered_is_found_by_its_tags(switch: Any, lists: Any, stops: int) -> None:
+    dlc = Dlc("Stopping", lists=lists)
+    kill = switch(dlc, over=True)
+    kill.before_create({**dlc.tags, "mine": "too"})
+    kill.pull()
+    assert dlc.stops == stops
+
+
+def test_while_a_job_is_created_that_of_another_attempt_is_not_touched(switch: Any) -> None:
+    dlc = Dlc("Stopping", lists=[True] * 20)
+    kill = switch(dlc, over=True)
+    kill.before_create({**dlc.tags, TAG_ATTEMPT: "2"})
+    kill.pull()
+    assert dlc.stops == 0
+
+
+def test_once_its_answer_is_there_nobody_has_to_look_for_the_job(switch: Any) -> None:
+    dlc = Dlc("Stopping", lists=[AssertionError("was asked")])
+    kill = switch(dlc, over=True)
+    kill.before_create(dlc.tags)
+    kill.check(JOB)
+    kill.pull()
+    assert dlc.stops == 1
 
 
 def test_a_worker_that_only_goes_away_goes_on_until_it_is_gone(switch: Any) -> None:
