@@ -5,12 +5,16 @@ from __future__ import annotations
 import atexit
 import os
 import shutil
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import settings
+
+# The table that DAG files are made from, which Airflow finds beside them, is walked by one test and told by another.
+sys.path.append(str(Path(__file__).parent / "end_to_end" / "dags"))
 
 _HOME = Path(tempfile.mkdtemp(prefix="pai-spot-tests-"))
 atexit.register(shutil.rmtree, _HOME, ignore_errors=True)

@@ -17,6 +17,17 @@ from airflow_provider_pai_spot.emulator import DlcEmulator, JobPlan
 
 HERE = Path(__file__).parent
 EXAMPLES = HERE.parents[1] / "dags_examples"
+MOST_TASKS_AT_ONCE = 40
+"""So many workers are held at the same time by tasks that are to be ended in a worker."""
+PRELOAD = """
+import sys
+
+if "scheduler" in sys.argv:  # forks the workers, which then need not load the SDK each for itself
+    from airflow_provider_pai_spot.hooks.sdk import load
+
+    load()
+"""
+SETTINGS = {"AIRFLOW__PAI_SPOT__POLL_ERROR_TOLERANCE": "30"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -47,12 +58,20 @@ def airflow_server(
     folder = tmp_path_factory.mktemp("airflow")
     shutil.copytree(EXAMPLES, folder / "dags")
     shutil.copytree(HERE / "dags", folder / "dags", dirs_exist_ok=True)
+    (folder / "home" / "config").mkdir(parents=True)
+    (folder / "home" / "config" / "airflow_local_settings.py").write_text(PRELOAD)
     connections = {
         "pai_dlc_default": cloud.connection_uri(),
         "pai_dlc_scripted": scripted_cloud.connection_uri(),
         "pai_dlc_named": scripted_cloud.connection_uri(namespace="end-to-end-named"),
     }
-    with LocalAirflow(folder / "dags", folder / "home", connections=connections) as airflow:
+    with LocalAirflow(
+        folder / "dags",
+        folder / "home",
+        connections=connections,
+        environment=SETTINGS,
+        parallelism=MOST_TASKS_AT_ONCE,
+    ) as airflow:
         yield airflow
 
 

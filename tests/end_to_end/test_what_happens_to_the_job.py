@@ -1,175 +1,76 @@
-"""
-What becomes of a job whose task is ended, cleared or loses its triggerer: (phase x event) on a real Airflow.
-
-All cells run side by side; each is a DAG run of its own, whose job is held in its phase by the emulator.
-"""
+"""What becomes of a job, and of its task, whatever ends the task: (phase x event) on a real Airflow, side by side."""
 
 from __future__ import annotations
 
-import contextlib
-import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Iterator
+from pathlib import Path
 
-import httpx
 import pytest
+from kill_cells import REFUSED, WALKED, Event, Job, Phase
+from kill_holds import FOREVER
+from kill_runs import RUN_ID, Cell, KillTable
 
-from airflow_provider_pai_spot.cli.demo.airflow_client import AirflowClient
 from airflow_provider_pai_spot.cli.demo.airflow_processes import LocalAirflow
-from airflow_provider_pai_spot.emulator import DlcEmulator, JobPlan
+from airflow_provider_pai_spot.emulator import DlcEmulator
+from airflow_provider_pai_spot.emulator.lifecycle import Phases
+from airflow_provider_pai_spot.sweep.report import Result
 
-PATIENCE = 240.0
-LIVE = ("Creating", "Queuing", "Bidding", "EnvPreparing", "Running", "Restarting")
-
-# phase -> (DAG, what the job does, the status that shows the phase)
-PHASES: dict[str, tuple[str, JobPlan, str]] = {
-    "queueing": ("kill_general", JobPlan(pending_seconds=3600), "Queuing"),
-    "bidding": ("kill_lingjun", JobPlan(pending_seconds=3600), "Bidding"),
-    "preparing": ("kill_general", JobPlan(never_starts=True), "EnvPreparing"),
-    "running": ("kill_general", JobPlan(run_seconds=None), "Running"),
-    "in the worker": ("kill_in_worker", JobPlan(run_seconds=None), "Running"),
-    "cancel_on_kill=False": ("kill_left_alone", JobPlan(run_seconds=None), "Running"),
-}
-
-Act = Callable[[AirflowClient, str, str], None]
-EVENTS: dict[str, Act] = {
-    "mark failed": lambda client, dag, run: client.set_task_state(dag, run, "train", "failed"),
-    "mark success": lambda client, dag, run: client.set_task_state(dag, run, "train", "success"),
-    "run failed": lambda client, dag, run: client.set_run_state(dag, run, "failed"),
-    "run success": lambda client, dag, run: client.set_run_state(dag, run, "success"),
-    "clear": lambda client, dag, run: client.clear(dag, run, ["train"]),
-}
-
-STOPPED, LEFT = "stopped", "left alone"
-# event -> (what becomes of the job, the task's state afterwards)
-ENDS: dict[str, tuple[str, str]] = {
-    "mark failed": (STOPPED, "failed"),
-    "mark success": (STOPPED, "success"),
-    "run failed": (STOPPED, "failed"),
-    "run success": (STOPPED, "success"),
-    "clear": (LEFT, "deferred"),
-}
-
-
-def cells() -> list[tuple[str, str, str, str]]:
-    """Return (phase, event, what becomes of the job, the task's state) for each cell."""
-    table = [
-        (phase, event, *ENDS[event]) for phase in ("queueing", "bidding", "preparing", "running") for event in ENDS
-    ]
-    table += [("in the worker", "mark failed", STOPPED, "failed"), ("in the worker", "clear", LEFT, "running")]
-    table += [("cancel_on_kill=False", "mark failed", LEFT, "failed")]
-    return table
-
-
-class Cell:
-    """One DAG run on its way into its phase."""
-
-    def __init__(self, airflow: LocalAirflow, cloud: DlcEmulator, phase: str, event: str) -> None:
-        self.client, self.cloud = airflow.client, cloud
-        self.phase, self.event = phase, event
-        self.dag_id, plan, self.status = PHASES[phase]
-        self.run_id = f"{phase}-{event}".replace(" ", "_").replace("=", "_")
-        cloud.control.plan(plan, match={"display_name": self.run_id}, times=None)
-        self.client.trigger(self.dag_id, run_id=self.run_id)
-        time.sleep(0.5)  # an API server on SQLite takes a burst badly
-
-    def jobs(self) -> list[dict[str, Any]]:
-        return [job for job in self.cloud.control.jobs() if job["DisplayName"] == self.run_id]
-
-    def task_state(self) -> str:
-        return str(self.client.task_instance(self.dag_id, self.run_id, "train")["state"])
-
-    def is_in_phase(self) -> bool:
-        """Whether the job shows the phase and somebody watches it: the log shows the watcher's first look."""
-        jobs = self.jobs()
-        if [job["Status"] for job in jobs] != [self.status]:
-            return False
-        waiting = "running" if self.phase == "in the worker" else "deferred"
-        watched = f"{jobs[0]['JobId']}: " in self.client.task_log(self.dag_id, self.run_id, "train")
-        return self.task_state() == waiting and watched
-
-    def act(self) -> None:
-        EVENTS[self.event](self.client, self.dag_id, self.run_id)
-
-
-def eventually(holds: Callable[[], bool], seconds: float = PATIENCE) -> bool:
-    """Wait for something; an API server that is busy with SQLite answers 500 now and then."""
-    give_up_at = time.monotonic() + seconds
-    while time.monotonic() < give_up_at:
-        with contextlib.suppress(httpx.HTTPError):
-            if holds():
-                return True
-        time.sleep(0.5)
-    return False
+CELLS = [pytest.param(phase, event, id=f"{phase}-{event}") for phase, event in WALKED]
+TAKEN_OVER = [
+    (Phase.RUNNING, Event.CLEAR),
+    (Phase.BETWEEN_ATTEMPTS, Event.CLEAR),
+    (Phase.QUEUED_FOR_RESUME, Event.CLEAR),
+    (Phase.UP_FOR_RETRY, Event.CLEAR),
+    (Phase.CREATED, Event.WORKER_KILLED),
+    (Phase.BETWEEN_ATTEMPTS, Event.WORKER_KILLED),
+    (Phase.RUNNING, Event.TRIGGERER_KILLED),
+    (Phase.RUNNING, Event.DAG_PAUSED),
+]
 
 
 @pytest.fixture(scope="module")
-def ended_cells(airflow_server: LocalAirflow, scripted_cloud: DlcEmulator) -> dict[tuple[str, str], Cell]:
-    """Bring every cell into its phase, then let its event happen."""
-    for dag_id in {dag_id for dag_id, _, _ in PHASES.values()}:
-        airflow_server.client.wait_for_dag(dag_id)
-    made = {cell[:2]: Cell(airflow_server, scripted_cloud, *cell[:2]) for cell in cells()}
-    for name, cell in made.items():
-        assert eventually(cell.is_in_phase), f"{name}: {cell.jobs()} {cell.task_state()}"
-        cell.act()
-    return made
+def table(request: pytest.FixtureRequest, airflow_server: LocalAirflow) -> Iterator[KillTable]:
+    """Every cell, after its event and after a sweep; of events that are deselected (-k) none."""
+    asked = [
+        item for item in request.session.items if isinstance(item, pytest.Function) and item.path == Path(__file__)
+    ]
+    events = {item.callspec.params.get("event", Event.MARK_FAILED) for item in asked}
+    with (
+        DlcEmulator(phases=Phases(restarting=3600), default_plan=FOREVER) as cloud,
+        DlcEmulator(default_plan=FOREVER, seed=1) as dim_cloud,  # with job ids of its own
+    ):
+        walked = KillTable(airflow_server, cloud, dim_cloud, events)
+        walked.walk()
+        yield walked
+        walked.end()
 
 
-@pytest.mark.parametrize(("phase", "event", "end", "state"), cells(), ids=lambda part: str(part).replace(" ", "_"))
-def test_each_cell(ended_cells: dict[tuple[str, str], Cell], phase: str, event: str, end: str, state: str) -> None:
-    cell = ended_cells[phase, event]
-    log = cell.client.task_log
-    assert eventually(lambda: cell.task_state() == state, 90), log(cell.dag_id, cell.run_id, "train")
-    if end == STOPPED:
-        assert eventually(lambda: [job["Status"] for job in cell.jobs()] == ["Stopped"], 60), cell.jobs()
-    else:
-        time.sleep(3)  # a stop would show within moments of the kill
-        assert [job["Status"] for job in cell.jobs()] == [cell.status], log(cell.dag_id, cell.run_id, "train")
+@pytest.fixture
+def cell(table: KillTable, phase: Phase, event: Event) -> Cell:
+    return table.cells[phase, event]
 
 
-def test_a_cleared_task_takes_its_job_over_and_succeeds_with_it(
-    ended_cells: dict[tuple[str, str], Cell], scripted_cloud: DlcEmulator
-) -> None:
-    cell = ended_cells["running", "clear"]
-    assert eventually(lambda: cell.task_state() == "deferred")
-    [job] = cell.jobs()
-    scripted_cloud.control.set_status(job["JobId"], "Succeeded")
-    assert cell.client.wait_for_run(cell.dag_id, cell.run_id, PATIENCE) == "success"
-    assert len(cell.jobs()) == 1
-    assert cell.client.xcom(cell.dag_id, cell.run_id, "train") == job["JobId"]
+@pytest.mark.parametrize(("phase", "event"), CELLS)
+def test_each_cell(table: KillTable, cell: Cell) -> None:
+    assert cell.in_phase, f"not reached: {cell.seen}, {table.log(cell)}"
+    assert cell.seen == cell.expected, table.log(cell)
 
 
-@pytest.mark.parametrize("dag_id", ["kill_by_run_timeout", "kill_by_fail_fast"])
-def test_a_run_that_airflow_ends_itself_takes_its_job_along(
-    airflow_server: LocalAirflow, scripted_cloud: DlcEmulator, dag_id: str
-) -> None:
-    client, run_id = airflow_server.client, f"ended-{dag_id}"
-    scripted_cloud.control.plan(JobPlan(run_seconds=25, exit_code=1), match={"display_name": f"breaks-{run_id}"})
-    scripted_cloud.control.plan(JobPlan(run_seconds=None), match={"display_name": run_id}, times=None)
-    client.wait_for_dag(dag_id)
-    client.trigger(dag_id, run_id=run_id)
-
-    def statuses() -> list[str]:
-        return [job["Status"] for job in scripted_cloud.control.jobs() if job["DisplayName"] == run_id]
-
-    assert eventually(lambda: statuses() == ["Running"])
-    assert eventually(lambda: statuses() == ["Stopped"]), client.task_log(dag_id, run_id, "train")
-    assert client.wait_for_run(dag_id, run_id, PATIENCE) == "failed"
+@pytest.mark.parametrize(("phase", "event"), CELLS)
+def test_a_sweep_stops_what_nobody_waits_for_and_nothing_else(table: KillTable, cell: Cell) -> None:
+    sweeps = {Job.STOPPED: None, Job.GOES_ON: Result.LEFT, Job.SWEPT: Result.STOPPED}
+    assert table.swept.get(table.jobs(cell)[-1]["JobId"]) == sweeps[cell.end.job]
+    assert cell.after_sweep == cell.expected_after_sweep
 
 
-def test_a_triggerer_that_dies_takes_no_job_along(airflow_server: LocalAirflow, scripted_cloud: DlcEmulator) -> None:
-    client, dag_id, run_id = airflow_server.client, "kill_general", "triggerer-dies"
-    scripted_cloud.control.plan(JobPlan(run_seconds=None), match={"display_name": run_id})
-    client.wait_for_dag(dag_id)
-    client.trigger(dag_id, run_id=run_id)
+@pytest.mark.parametrize("refused", sorted({event for _, event in REFUSED}))
+def test_airflow_refuses(table: KillTable, refused: Event) -> None:
+    assert table.refusals[refused] == 409
 
-    def jobs() -> list[dict[str, Any]]:
-        return [job for job in scripted_cloud.control.jobs() if job["DisplayName"] == run_id]
 
-    assert eventually(lambda: [job["Status"] for job in jobs()] == ["Running"])
-    assert eventually(lambda: client.task_instance(dag_id, run_id, "train")["state"] == "deferred")
-    airflow_server.kill_component("triggerer")
-    airflow_server.start_component("triggerer")
-    scripted_cloud.control.set_status(jobs()[0]["JobId"], "Succeeded")
-    assert client.wait_for_run(dag_id, run_id, PATIENCE) == "success"
-    assert len(jobs()) == 1
+@pytest.mark.parametrize(("phase", "event"), TAKEN_OVER)
+def test_a_job_that_was_taken_over_is_what_the_task_succeeds_with(table: KillTable, cell: Cell) -> None:
+    jobs = table.jobs(cell)
+    table.succeed(cell)
+    assert table.client.xcom(cell.dag_id, RUN_ID, cell.phase) == jobs[-1]["JobId"]
+    assert len(table.jobs(cell)) == len(jobs)
