@@ -17,6 +17,7 @@ room                what it knows
 `triggers`          waits in the triggerer
 `operators`         SubmitSpotJobOperator
 `sensors`           SpotJobSensor
+`retry_policy`      SpotRetryPolicy, for Airflow's own retries; imports `exceptions` only
 `links`             console URLs from pushed ids
 `sweep`             finds jobs that nobody owns any more, and stops them
 `cli`               `pai-spot`

@@ -12,6 +12,7 @@ One tree: a type for each way a spot job, or a call to DLC, can end badly.
     │   │   ├── SpotPendingTimeout     no capacity within `pending_timeout`    retried by Airflow's `retries`
     │   │   ├── SpotRunTimeout         ran longer than `run_timeout`           retried by Airflow's `retries`
     │   │   └── SpotTotalTimeout       `total_timeout` or `execution_timeout`  retried by Airflow's `retries`
+    │   ├── SpotNoProgress             losses without progress between them    never retried
     │   ├── SpotJobStopped             somebody stopped it in the console      never retried
     │   └── SpotWatchEnded             the sensor's job ended, another look
     │                                  would see the same                      never retried
@@ -80,6 +81,10 @@ class SpotRunTimeout(SpotTimeout):
 
 class SpotTotalTimeout(SpotTimeout):
     """The task took longer than `total_timeout` or `execution_timeout`, all attempts together."""
+
+
+class SpotNoProgress(SpotJobError, AirflowFailException):
+    """Jobs lost their capacity one after another and none came further: another one would be paid for in vain."""
 
 
 class SpotJobStopped(SpotJobError, AirflowFailException):

@@ -177,6 +177,14 @@ def _options() -> dict[str, Any]:
             "Seconds a job may wait for capacity before the task log says why: its bid against the market, stock, "
             "DLC's reason and newest event. Said again after 2, 4, 8 ... times as long. 0: never.",
         ),
+        "checkpoint_storage": _option(
+            "string",
+            "",
+            "How a worker reaches the folder of checkpoint_uri, to see after a loss whether one was written: a "
+            "scheme that an installed provider knows, and a connection (s3://oss_default). Empty: the scheme of "
+            "checkpoint_uri. off: do not look.",
+            example="s3://oss_default",
+        ),
         "log_tail_lines": _option(
             "integer", "50", "How many lines of each failing pod's log are copied into the task log."
         ),

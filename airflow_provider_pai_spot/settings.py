@@ -50,6 +50,17 @@ def unusual_wait() -> float:
     return _seconds("unusual_wait")
 
 
+def checkpoint_storage() -> str:
+    """How a worker reaches the checkpoints: `''` as their URI says, `scheme://conn_id` otherwise, or `off`."""
+    text = str(conf.get(SECTION, "checkpoint_storage")).strip()
+    if text not in ("", "off") and not text.partition("://")[1]:
+        raise ValueError(
+            f"[{SECTION}] checkpoint_storage is {text!r}: expected a scheme and a connection, such as "
+            "s3://oss_default, or off, or nothing."
+        )
+    return text
+
+
 def log_tail_lines() -> int:
     """How many lines of each failing pod's log go into the task log."""
     return int(_seconds("log_tail_lines"))

@@ -13,8 +13,8 @@ from airflow_provider_pai_spot.attempts.identity import (
     attempt_tags,
 )
 from airflow_provider_pai_spot.attempts.ledger import Attempt
-from airflow_provider_pai_spot.dlc.bids import Bid
 from airflow_provider_pai_spot.dlc.job_request import JobRequest
+from airflow_provider_pai_spot.dlc.terms import AS_REQUESTED, JobTerms
 
 LEDGER_TO_COME = "made-at-submission"
 """Stands for the ledger's id in a body that is only shown."""
@@ -27,13 +27,13 @@ def attempt_body(
     *,
     owner: Owner,
     resumes: bool,
-    bid: Bid | None = None,
+    terms: JobTerms = AS_REQUESTED,
 ) -> dict[str, Any]:
     """
     Return what CreateJob is sent for one attempt.
 
     :param resumes: whether an earlier attempt used the same checkpoint folder.
-    :param bid: replaces the bid of every role that bids.
+    :param terms: what this attempt is submitted with instead of what the request asks for.
     :raises InvalidJobRequest: the request grew over DLC's limit, or the bid cannot be made here.
     """
     tags = identity.tags | attempt_tags(
@@ -42,9 +42,10 @@ def attempt_body(
         request_hash=attempt.request_hash,
         owner=owner,
         ledger=attempt.ledger,
+        on_demand=terms.on_demand,
     )
     envs = attempt_envs(identity, attempt, checkpoint_mount=request.checkpoint_mount, resumes=resumes)
-    return request.with_attempt(tags, envs, bid)
+    return request.with_attempt(tags, envs, terms)
 
 
 def attempt_envs(
@@ -57,10 +58,18 @@ def attempt_envs(
     """
     envs = {**identity.envs, ENV_ATTEMPT: str(attempt.number), ENV_RESUME: str(int(resumes))}
     if checkpoint_mount:
-        folder = f"{checkpoint_mount.rstrip('/')}/{identity.checkpoint_subfolder}"
-        later = f"/g{attempt.checkpoint_folder}" if attempt.checkpoint_folder > 1 else ""
-        envs[ENV_CHECKPOINT_DIR] = folder + later
+        envs[ENV_CHECKPOINT_DIR] = checkpoint_folder(checkpoint_mount, identity, attempt)
     return envs
+
+
+def checkpoint_folder(below: str, identity: TaskIdentity, attempt: Attempt) -> str:
+    """
+    Return where an attempt keeps its checkpoints.
+
+    :param below: where `checkpoint_uri` is mounted, or the URI itself.
+    """
+    folder = f"{below.rstrip('/')}/{identity.checkpoint_subfolder}"
+    return f"{folder}/g{attempt.checkpoint_folder}" if attempt.checkpoint_folder > 1 else folder
 
 
 def first_attempt(request: JobRequest, identity: TaskIdentity, *, generation: int) -> Attempt:
@@ -75,6 +84,7 @@ def first_attempt(request: JobRequest, identity: TaskIdentity, *, generation: in
         request_hash=request.request_hash,
         key_hashes=request.key_hashes,
         bid=str(request.bid),
+        ecs_spec=request.ecs_spec,
         namespace=identity.namespace,
         ledger=LEDGER_TO_COME,
     )

@@ -93,7 +93,7 @@ def follow(
         if is_decided(job.status):
             return (yield from follower.conclude(job))
         if reason := breached(job, limits, now()):
-            return (yield from follower.end_at_limit(job, reason))
+            return (yield from follower.end_at_limit(job, reason, min(_STOP_POLL, poll_interval)))
         for companion in companions:
             yield from companion.look(job)
         yield follower.pause(job, poll_interval)
@@ -171,7 +171,7 @@ class _Follower:
             outcome = outcome.with_stop_reason(breached_before_stop(job, self.limits))
         return outcome
 
-    def end_at_limit(self, job: Job, reason: StopReason) -> Generator[Command, Any, JobOutcome]:
+    def end_at_limit(self, job: Job, reason: StopReason, look_every: float) -> Generator[Command, Any, JobOutcome]:
         """Stop the job, wait until it is over, and say which limit it was; a success in between stays one."""
         if not self.limits.stop_at_limit:
             return judge(job, spot=self.spot).with_stop_reason(reason)
@@ -183,7 +183,7 @@ class _Follower:
             if isinstance(answer, Exception):
                 self.log.warning("%s: the stop did not go through, trying again: %s", self.job_id, answer)
                 answer = yield Stop(self.job_id)
-            yield Wait(_STOP_POLL)
+            yield Wait(look_every)
             job = self.read((yield Look(self.job_id))) or job
         outcome = yield from self.conclude(job)
         ended_by_itself = outcome.verdict in (Verdict.SUCCEEDED, Verdict.REVOKED, Verdict.FAILED)

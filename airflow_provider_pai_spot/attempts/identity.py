@@ -25,6 +25,9 @@ TAG_OWNER = "airflow-owner"
 TAG_LEDGER = "airflow-ledger"
 """Names the ledger that submitted: a run id can repeat, in another run or another installation; this does not."""
 
+TAG_ON_DEMAND = "airflow-on-demand"
+"""On jobs that do not bid although their task does: what takes their machines is not the spot market."""
+
 ENV_DAG_ID = "AIRFLOW_CTX_DAG_ID"
 ENV_RUN_ID = "AIRFLOW_CTX_DAG_RUN_ID"
 ENV_TASK_ID = "AIRFLOW_CTX_TASK_ID"
@@ -91,7 +94,9 @@ def hash_namespace(namespace: str) -> str:
     return hashlib.sha256(namespace.encode()).hexdigest()[:16]
 
 
-def attempt_tags(*, attempt: int, generation: int, request_hash: str, owner: Owner, ledger: str) -> dict[str, str]:
+def attempt_tags(
+    *, attempt: int, generation: int, request_hash: str, owner: Owner, ledger: str, on_demand: bool = False
+) -> dict[str, str]:
     """Return the tags that tell one attempt from another."""
     return {
         TAG_ATTEMPT: str(attempt),
@@ -99,7 +104,13 @@ def attempt_tags(*, attempt: int, generation: int, request_hash: str, owner: Own
         TAG_REQUEST: request_hash,
         TAG_OWNER: owner.value,
         TAG_LEDGER: ledger,
+        **({TAG_ON_DEMAND: "1"} if on_demand else {}),
     }
+
+
+def bids_for_spot(tags: Mapping[str, str]) -> bool:
+    """Whether a job of ours bids, by its tags."""
+    return TAG_ON_DEMAND not in tags
 
 
 def resolve_namespace(configured: str, of_connection: str, api_base_url: str) -> str:

@@ -15,6 +15,7 @@ from importlib import import_module
 from typing import Any
 
 from airflow_provider_pai_spot import settings
+from airflow_provider_pai_spot.attempts.identity import bids_for_spot
 from airflow_provider_pai_spot.dlc.job import Job
 from airflow_provider_pai_spot.dlc.outcome import Cause, JobOutcome, Verdict
 from airflow_provider_pai_spot.dlc.refusal import shown
@@ -41,10 +42,12 @@ def judge(job: Job, events: Sequence[str] = (), *, spot: bool | None = None) -> 
     Return how a job ended; `unknown` by rule `not_over` if it has not.
 
     :param events: lines of GetJobEvents and GetPodEvents; never lines of logs.
-    :param spot: whether it bid for spot capacity, where the caller knows; None goes by what the job shows.
+    :param spot: whether it bid for spot capacity, where the caller knows and the job's tags do not say otherwise; None
+        goes by what the job shows.
     :raises InvalidVerdictRules: as `rules_in_force`.
     """
-    return classify(job, events, rules_in_force(), spot=spot)
+    bids = bids_for_spot(job.tags)  # one that recovery submitted on demand cannot have lost spot capacity
+    return replace(classify(job, events, rules_in_force(), spot=spot and bids), on_demand=not bids)
 
 
 def rules_in_force() -> tuple[Rule, ...]:

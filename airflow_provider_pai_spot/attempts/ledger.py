@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
+from types import NoneType
 from typing import Any, NamedTuple, Protocol, Self
 
 from airflow_provider_pai_spot.dlc.outcome import StopReason
@@ -20,7 +21,7 @@ STORE_VERSION = 1
 HANDED_OVER = "handed_over"
 """Verdict of a job whose id was returned without waiting for its end (two-task form)."""
 _ID_LENGTH = 16
-_MAX_ATTEMPTS = 60  # at most about 40 kB: Airflow warns above 64 kB
+_MAX_ATTEMPTS = 45  # at most about 50 kB: Airflow warns above 64 kB
 
 
 class StateStore(Protocol):
@@ -67,6 +68,13 @@ class Attempt:
     :param consumed: whether the job's end was acted upon.
     :param verdict: how the job ended, once consumed.
     :param stop_reason: why we stopped it, stored before StopJob is sent.
+    :param ecs_spec: the instance type of the roles that bid.
+    :param on_demand: whether these roles run at list price instead.
+    :param reason: why recovery submitted it, and what it changed; '' for what the task itself asks for.
+    :param restarts: restarts that DLC itself made (AIMaster).
+    :param progress: what the command last printed of its progress, shortened; None for nothing.
+    :param checkpoint: time and name of the newest file in its checkpoint folder, '' for none; None if not looked at.
+    :param progressed: whether it came further than the attempts before it; None where that cannot be seen.
     :param ledger: id of the ledger that submitted it; also a tag of the job.
     :param terms_read: whether the job was seen to bid, or cannot be.
     """
@@ -88,10 +96,23 @@ class Attempt:
     namespace: str = ""
     ledger: str = ""
     terms_read: bool = False
+    ecs_spec: str = ""
+    on_demand: bool = False
+    reason: str = ""
+    restarts: int = 0
+    progress: Mapping[str, Any] | None = None
+    checkpoint: str | None = None
+    progressed: bool | None = None
+
+    @property
+    def terms(self) -> str:
+        """What it costs at most, in words."""
+        return "on demand, at list price" if self.on_demand else f"bid {self.bid}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
-        return {**asdict(self), "key_hashes": dict(self.key_hashes)}
+        progress = None if self.progress is None else dict(self.progress)
+        return {**asdict(self), "key_hashes": dict(self.key_hashes), "progress": progress}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
@@ -111,7 +132,7 @@ class AttemptLedger:
         self._store = store
         stored = _read(store.get(STORE_KEY))
         self._attempts = stored.attempts
-        self._losses = stored.losses
+        self._tally = stored.tally
         self.ledger_id = stored.ledger_id or uuid.uuid4().hex[:_ID_LENGTH]
         """Goes with the DAG run, as the store does: a run that is deleted and created again has another one."""
 
@@ -163,13 +184,24 @@ class AttemptLedger:
 
     def count_loss(self, try_number: int, generation: int) -> None:
         """Count a loss against the budget of the try that acts on it; trimming attempts does not uncount it."""
-        self._losses = Losses(generation, try_number, self.revocations_in_try(try_number, generation) + 1)
+        tally = self.tally(try_number, generation)
+        self._tally = tally._replace(losses=tally.losses + 1, losses_in_all=tally.losses_in_all + 1)
         self._write()
 
-    def revocations_in_try(self, try_number: int, generation: int) -> int:
-        """How many losses were acted upon within one try of Airflow."""
-        known = self._losses
-        return known.losses if (known.generation, known.try_number) == (generation, try_number) else 0
+    def count_wait(self, try_number: int, generation: int) -> None:
+        """Count a job that waited in vain, and is to be followed by another, against the same budget."""
+        tally = self.tally(try_number, generation)
+        self._tally = tally._replace(waits=tally.waits + 1)
+        self._write()
+
+    def tally(self, try_number: int, generation: int) -> Tally:
+        """Return what a try of Airflow has acted upon so far, and its generation with it."""
+        known = self._tally
+        if known.generation != generation:
+            return Tally(generation, try_number)
+        if known.try_number != try_number:
+            return Tally(generation, try_number, losses_in_all=known.losses_in_all)
+        return known
 
     def _write(self) -> None:
         kept = self._attempts[-_MAX_ATTEMPTS:]
@@ -177,55 +209,79 @@ class AttemptLedger:
         value = {
             "version": STORE_VERSION,
             "ledger": self.ledger_id,
-            "losses": list(self._losses),
+            "losses": list(self._tally),
             "attempts": [one.to_dict() for one in slim],
         }
         self._store.set(STORE_KEY, value)
 
 
-class Losses(NamedTuple):
-    """Losses acted upon within one try of Airflow."""
+class Tally(NamedTuple):
+    """
+    Jobs that were acted upon and followed by another, or were to be.
+
+    :param losses: of one try of Airflow.
+    :param waits: ended by `pending_timeout`, of the same try.
+    :param losses_in_all: of all tries of the generation.
+    """
 
     generation: int
     try_number: int
-    losses: int
+    losses: int = 0
+    waits: int = 0
+    losses_in_all: int = 0
 
 
-_NO_LOSSES = Losses(0, 0, 0)
+_NOTHING = Tally(0, 0)
 
 
 class _Stored(NamedTuple):
     attempts: list[Attempt]
-    losses: Losses
+    tally: Tally
     ledger_id: str
 
 
 def _read(value: Any) -> _Stored:
     """Read what is stored; somebody may have edited it in the UI, so anything unreadable counts as lost."""
     if not isinstance(value, Mapping) or not isinstance(value.get("attempts"), list):
-        return _Stored([], _NO_LOSSES, "")
+        return _Stored([], _NOTHING, "")
     try:
         attempts = sorted(map(_attempt, value["attempts"]), key=lambda one: one.number)
-        losses = Losses(*map(int, value.get("losses") or _NO_LOSSES))
+        tally = _read_tally(value.get("losses") or _NOTHING)
     except (TypeError, ValueError, AttributeError):
-        return _Stored([], _NO_LOSSES, "")
+        return _Stored([], _NOTHING, "")
     ledger_id = value.get("ledger")
-    return _Stored(attempts, losses, ledger_id if isinstance(ledger_id, str) else "")
+    return _Stored(attempts, tally, ledger_id if isinstance(ledger_id, str) else "")
+
+
+def _read_tally(value: Any) -> Tally:
+    """Read the counts; an older release stored no more than the losses of the try."""
+    tally = Tally(*map(int, value))
+    return tally._replace(losses_in_all=max(tally.losses_in_all, tally.losses))
+
+
+_KINDS: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(("number", "generation", "try_number", "checkpoint_folder", "restarts"), (int,)),
+    **dict.fromkeys(("request_hash", "submitting_at", "bid", "verdict", "stop_reason"), (str,)),
+    **dict.fromkeys(("namespace", "ledger", "ecs_spec", "reason"), (str,)),
+    "job_id": (str, NoneType),
+    "checkpoint": (str, NoneType),
+    "key_hashes": (Mapping,),
+    "on_demand": (bool,),
+    "terms_read": (bool,),
+    "progress": (Mapping, NoneType),
+    "progressed": (bool, NoneType),
+}
 
 
 def _attempt(data: Mapping[str, Any]) -> Attempt:
     """Read one attempt; raises for anything that `_write` would not have written."""
     attempt = Attempt.from_dict(data)
-    for name in ("number", "generation", "try_number", "checkpoint_folder"):
-        if type(getattr(attempt, name)) is not int:
+    for name, kinds in _KINDS.items():
+        value = getattr(attempt, name)
+        if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
             raise TypeError(name)
-    for name in ("request_hash", "submitting_at", "bid", "verdict", "stop_reason", "namespace", "ledger"):
-        if not isinstance(getattr(attempt, name), str):
-            raise TypeError(name)
-    if attempt.job_id is not None and not (isinstance(attempt.job_id, str) and attempt.job_id):
+    if attempt.job_id == "":
         raise TypeError("job_id")
-    if not isinstance(attempt.key_hashes, Mapping):
-        raise TypeError("key_hashes")
     if attempt.submitting_at:
         datetime.fromisoformat(attempt.submitting_at).astimezone(UTC)
     if attempt.stop_reason:

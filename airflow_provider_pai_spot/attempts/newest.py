@@ -14,6 +14,7 @@ from airflow_provider_pai_spot.attempts.identity import (
     TAG_GENERATION,
     TAG_LEDGER,
     TAG_REQUEST,
+    bids_for_spot,
     is_local_namespace,
     tag_number,
 )
@@ -23,6 +24,7 @@ from airflow_provider_pai_spot.attempts.stopping import stop_and_wait
 from airflow_provider_pai_spot.attempts.submission import FoundJobs, Submitter
 from airflow_provider_pai_spot.dlc.job import Job
 from airflow_provider_pai_spot.dlc.outcome import StopReason
+from airflow_provider_pai_spot.dlc.terms import ecs_specs_of_bidders
 from airflow_provider_pai_spot.dlc.wire import integer_of
 from airflow_provider_pai_spot.exceptions import PaiDlcNotFound
 
@@ -135,6 +137,8 @@ class NewestFinder:
             checkpoint_folder=_folder_number(job.envs.get(ENV_CHECKPOINT_DIR, "")),
             namespace=self.submitter.identity.namespace,
             ledger=tags.get(TAG_LEDGER, ""),
+            ecs_spec=next(iter(ecs_specs_of_bidders(job.roles)), ""),
+            on_demand=not bids_for_spot(tags),
         )
 
 

@@ -39,9 +39,9 @@ class Report:
         self.push(XCOM_JOB_ID, job_id)
         self.push(self.console_key, self.console_url(job_id))
 
-    def submitted(self, attempt: Attempt, tries: str, bid: str) -> None:
+    def submitted(self, attempt: Attempt, tries: str) -> None:
         """Say what was submitted, and how to stop it by hand."""
-        self.log.info("submitted %s attempt %d, bid %s, %s", attempt.job_id, attempt.number, bid, tries)
+        self.log.info("submitted %s attempt %d, %s, %s", attempt.job_id, attempt.number, attempt.terms, tries)
         self.log.info(
             "console: %s; to stop it by hand: pai-spot stop %s",
             self.console_url(str(attempt.job_id)),
@@ -101,8 +101,15 @@ def timeline_entry(attempt: Attempt) -> dict[str, Any]:
         "job_id": attempt.job_id,
         "try_number": attempt.try_number,
         "bid": attempt.bid,
+        "ecs_spec": attempt.ecs_spec,
+        "on_demand": attempt.on_demand,
+        "reason": attempt.reason,
         "verdict": attempt.verdict,
         "stop_reason": attempt.stop_reason,
         "seconds_pending": round(attempt.seconds_pending, 1),
         "seconds_running": round(attempt.seconds_running, 1),
+        "restarts": attempt.restarts,
+        "progress": attempt.progress,
+        "checkpoint": attempt.checkpoint,
+        "progressed": attempt.progressed,
     }

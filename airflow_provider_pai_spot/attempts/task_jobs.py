@@ -7,38 +7,55 @@ Both answer with what comes next, so that operator and sensor only have to wait 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from datetime import datetime
-from typing import Any, Protocol, Self
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
-from airflow_provider_pai_spot.attempts.bodies import attempt_body
+from airflow_provider_pai_spot.attempts.bodies import attempt_body, checkpoint_folder
+from airflow_provider_pai_spot.attempts.checkpoints import OFF, look_at_checkpoints
 from airflow_provider_pai_spot.attempts.endings import describe, error_for
 from airflow_provider_pai_spot.attempts.identity import Owner
 from airflow_provider_pai_spot.attempts.judging import judge
 from airflow_provider_pai_spot.attempts.ledger import HANDED_OVER, Attempt, AttemptLedger
-from airflow_provider_pai_spot.attempts.limits import WaitLimits, breached_before_stop
+from airflow_provider_pai_spot.attempts.limits import breached_before_stop
 from airflow_provider_pai_spot.attempts.moment import TryMoment
 from airflow_provider_pai_spot.attempts.newest import NewestFinder
-from airflow_provider_pai_spot.attempts.pod_logs import LogCalls, read_tails
+from airflow_provider_pai_spot.attempts.pod_logs import LogCalls, PodTail, read_tails
 from airflow_provider_pai_spot.attempts.reattach import Action, NewestJob, decide, newest_state
+from airflow_provider_pai_spot.attempts.recovering import (
+    MarketCalls,
+    Recoverer,
+    as_submitted,
+    how_it_ended,
+    lost_capacity,
+    waited_in_vain,
+)
 from airflow_provider_pai_spot.attempts.report import Report
 from airflow_provider_pai_spot.attempts.spot_terms import SpotTerms, TermsCheck, TermsReader
 from airflow_provider_pai_spot.attempts.stopping import stop_and_wait
 from airflow_provider_pai_spot.attempts.submission import JobCalls, Submitter
 from airflow_provider_pai_spot.attempts.unseen import NOT_OBSERVED
+from airflow_provider_pai_spot.attempts.wanted import Wanted
 from airflow_provider_pai_spot.clock import Clock
-from airflow_provider_pai_spot.dlc.bids import Bid
-from airflow_provider_pai_spot.dlc.duration import duration
 from airflow_provider_pai_spot.dlc.job import Job
-from airflow_provider_pai_spot.dlc.job_request import InvalidJobRequest, JobRequest
+from airflow_provider_pai_spot.dlc.job_request import InvalidJobRequest
 from airflow_provider_pai_spot.dlc.outcome import JobOutcome, StopReason, Verdict
+from airflow_provider_pai_spot.dlc.progress import shortened
 from airflow_provider_pai_spot.dlc.status import phase_of
-from airflow_provider_pai_spot.exceptions import PaiDlcError, SpotSubmissionRefused, SpotTotalTimeout
-from airflow_provider_pai_spot.recovery import GiveUp, SpotRecovery, next_step
+from airflow_provider_pai_spot.dlc.terms import JobTerms
+from airflow_provider_pai_spot.exceptions import (
+    PaiDlcError,
+    SpotNoProgress,
+    SpotSubmissionRefused,
+    SpotTotalTimeout,
+)
+from airflow_provider_pai_spot.recovery import GiveUp, Resubmit
+from airflow_provider_pai_spot.recovery.progress import came_further, either, newer_checkpoint
+
+_LONGEST_PROGRESS = 200  # characters; the timeline of all attempts is stored as one value
 
 
-class SpotCalls(JobCalls, LogCalls, Protocol):
+class SpotCalls(JobCalls, LogCalls, MarketCalls, Protocol):
     """The calls of the hook that a task needs."""
 
 
@@ -61,31 +78,6 @@ class Finished:
     """The work is done."""
 
     outcome: JobOutcome
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """
-    What the task asks for.
-
-    :param reattach: whether a live job of an earlier try is taken over; otherwise it is stopped first.
-    :param total_deadline: no job is submitted after it.
-    :param limits: those of a job, to tell a stop of ours that nobody recorded from a person's.
-    :param log_tail_lines: how many lines of each failing pod go into the task log.
-    """
-
-    request: JobRequest
-    recovery: SpotRecovery
-    owner: Owner = Owner.TASK
-    reattach: bool = True
-    total_deadline: datetime | None = None
-    limits: WaitLimits = field(default_factory=WaitLimits)
-    log_tail_lines: int = 50
-    verify_spot_terms: str = "stop"
-
-    def owned_by(self, owner: Owner) -> Self:
-        """Return the same wish, with jobs that end with another owner."""
-        return replace(self, owner=owner)
 
 
 class TaskJobs:
@@ -120,7 +112,11 @@ class TaskJobs:
         self.after_create = after_create
         self.terms = TermsReader(hook=hook, list_as=submitter.list_as, patience=submitter.patience, clock=clock)
         self._interrupted = False
+        self._unreachable = ""
         self.finder = NewestFinder(submitter=submitter, ledger=ledger, moment=moment, log=log)
+        self.recoverer = Recoverer(
+            hook=hook, ledger=ledger, moment=moment, request=wanted.request, recovery=wanted.recovery, log=log
+        )
 
     # --- the beginning of a try ---
 
@@ -160,7 +156,7 @@ class TaskJobs:
 
     def _judge(self, attempt: Attempt, job: Job) -> tuple[NewestJob, JobOutcome]:
         reason = _stop_reason(attempt)
-        outcome = judge(job, spot=True)
+        outcome = as_submitted(judge(job, spot=True), attempt)
         if outcome.verdict is Verdict.STOPPED:
             reason = reason or breached_before_stop(job, self.wanted.limits)
         outcome = outcome.with_stop_reason(reason)
@@ -185,7 +181,7 @@ class TaskJobs:
         self.ledger.change(attempt.number, generation=self.moment.generation, try_number=self.moment.try_number)
         self.report.job(job.job_id)
         self.log.info("re-attached to %s (%s), %s", job.job_id, job.status, self.moment)
-        if not attempt.terms_read:
+        if not attempt.terms_read and not attempt.on_demand:
             self._verify_spot_terms(attempt, job.job_id, lambda: self.terms.of_found(self.wanted.request.body, job.raw))
         return Waiting(job.job_id)
 
@@ -200,18 +196,20 @@ class TaskJobs:
 
     # --- submitting ---
 
-    def submit(self, *, bid: Bid | None = None, new_folder: bool = False) -> Waiting:
+    def submit(self, *, terms: JobTerms | None = None, reason: str = "", new_folder: bool = False) -> Waiting:
         """
         Submit the next attempt.
 
-        :param bid: the bid of a resubmission; the task's own if None.
+        :param terms: what a resubmission changes; None for the first job of a try.
+        :param reason: why recovery submits it, for the timeline.
         :param new_folder: whether to start over in a new checkpoint folder (a person cleared a success).
         :raises SpotTotalTimeout: the task's time is up.
         :raises SpotSubmissionRefused: DLC will not take the request, or took it without its spot terms.
         """
         self._refuse_if_late()
-        attempt = self._next_attempt(bid, new_folder)
-        body = self._body(attempt, bid)
+        terms = self.recoverer.first_terms() if terms is None else terms
+        attempt = replace(self._next_attempt(terms, new_folder), reason=reason)
+        body = self._body(attempt, terms)
         try:
             job_id = self.submitter.create(
                 body,
@@ -226,7 +224,7 @@ class TaskJobs:
             raise
         attempt = self.ledger.change(attempt.number, job_id=job_id)
         self.report.job(job_id)
-        self.report.submitted(attempt, str(self.moment), attempt.bid)
+        self.report.submitted(attempt, str(self.moment))
         self.after_create(job_id)
         self._verify_spot_terms(attempt, job_id, lambda: self.terms.of_new(body, job_id))
         return Waiting(job_id)
@@ -240,7 +238,7 @@ class TaskJobs:
         if deadline is not None and self.clock.now() >= deadline:
             raise SpotTotalTimeout("the task's time is up (total_timeout or execution_timeout): nothing was submitted.")
 
-    def _next_attempt(self, bid: Bid | None, new_folder: bool) -> Attempt:
+    def _next_attempt(self, terms: JobTerms, new_folder: bool) -> Attempt:
         newest = self.ledger.newest
         request = self.wanted.request
         return Attempt(
@@ -249,17 +247,19 @@ class TaskJobs:
             request_hash=request.request_hash,
             key_hashes=request.key_hashes,
             try_number=self.moment.try_number,
-            bid=str(bid or request.bid),
+            bid="" if terms.on_demand else str(terms.bid or request.bid),
+            ecs_spec=terms.ecs_spec or request.ecs_spec,
+            on_demand=terms.on_demand,
             checkpoint_folder=(newest.checkpoint_folder if newest else 1) + new_folder,
             namespace=self.identity.namespace,
             ledger=self.ledger.ledger_id,
         )
 
-    def _body(self, attempt: Attempt, bid: Bid | None) -> dict[str, Any]:
+    def _body(self, attempt: Attempt, terms: JobTerms) -> dict[str, Any]:
         earlier = any(one.checkpoint_folder == attempt.checkpoint_folder for one in self.ledger.attempts)
         request, owner = self.wanted.request, self.wanted.owner
         try:
-            return attempt_body(request, self.identity, attempt, owner=owner, resumes=earlier, bid=bid)
+            return attempt_body(request, self.identity, attempt, owner=owner, resumes=earlier, terms=terms)
         except InvalidJobRequest as error:
             raise SpotSubmissionRefused(str(error)) from None
 
@@ -298,16 +298,17 @@ class TaskJobs:
         """
         if outcome.rule == NOT_OBSERVED:
             raise error_for(outcome, note=self._leave_unobserved(outcome.job_id))
+        outcome = as_submitted(outcome, self.ledger.find(outcome.job_id))
         self.report.went(outcome)
         tails, outcome = read_tails(self.hook, outcome, self.wanted.log_tail_lines)
-        self._count_loss(outcome)
-        self._consume(outcome)
+        self.recoverer.count(outcome)
+        self._consume(outcome, tails)
         self.report.ended(outcome, self.ledger.attempts)
         if outcome.verdict is Verdict.SUCCEEDED:
             self.report.succeeded(outcome, self._of_this_generation())
             return Finished(outcome)
-        if outcome.verdict is Verdict.REVOKED and outcome.stop_reason is None:
-            return self._recover(outcome)
+        if lost_capacity(outcome) or waited_in_vain(outcome):
+            return self._recover(outcome, tails)
         self.report.tails(outcome, tails)
         raise error_for(outcome)
 
@@ -328,13 +329,7 @@ class TaskJobs:
             self.ledger.change(attempt.number, consumed=True, verdict=HANDED_OVER)
         return job_id
 
-    def _count_loss(self, outcome: JobOutcome) -> None:
-        """A loss is paid from the budget of the try that acts on it, whichever try submitted the job."""
-        attempt = self.ledger.find(outcome.job_id)
-        if outcome.verdict is Verdict.REVOKED and (attempt is None or not attempt.consumed):
-            self.ledger.count_loss(self.moment.try_number, self.moment.generation)
-
-    def _consume(self, outcome: JobOutcome) -> None:
+    def _consume(self, outcome: JobOutcome, tails: Sequence[PodTail] | None = None) -> None:
         attempt = self.ledger.find(outcome.job_id)
         if attempt is None:
             self.log.warning("%s is not in the state store; its end is acted upon all the same", outcome.job_id)
@@ -346,21 +341,54 @@ class TaskJobs:
             stop_reason=outcome.stop_reason.value if outcome.stop_reason else attempt.stop_reason,
             seconds_pending=outcome.seconds_pending,
             seconds_running=outcome.seconds_running,
+            restarts=outcome.restarts,
+            **({} if tails is None else self._progress(attempt, outcome, tails)),
         )
+
+    def _progress(self, attempt: Attempt, outcome: JobOutcome, tails: Sequence[PodTail]) -> dict[str, Any]:
+        """Compare with the attempts before; a log that cannot be read tells nothing, and neither does a folder."""
+        before = [
+            one
+            for one in self.ledger.attempts
+            if one.number < attempt.number and one.checkpoint_folder == attempt.checkpoint_folder
+        ]
+        is_read = any(not tail.problem for tail in tails)
+        of_this_work = [one.progress for one in before if one.generation == attempt.generation]
+        printed = came_further(outcome.progress, of_this_work) if is_read else None
+        newest = self._newest_checkpoint(attempt, outcome)
+        written = newer_checkpoint(newest, [one.checkpoint for one in before])
+        progress = shortened(outcome.progress, _LONGEST_PROGRESS)
+        return {"progress": progress, "checkpoint": newest, "progressed": either(printed, written)}
+
+    def _newest_checkpoint(self, attempt: Attempt, outcome: JobOutcome) -> str | None:
+        uri, wanted = self.wanted.request.checkpoint_uri, self.wanted
+        if uri is None or not lost_capacity(outcome) or wanted.recovery.max_losses_without_progress is None:
+            return None
+        seen = look_at_checkpoints(checkpoint_folder(uri, self.identity, attempt), wanted.checkpoint_storage)
+        self._unreachable = seen.problem
+        if seen.problem and wanted.checkpoint_storage not in ("", OFF):
+            self.log.warning("%s: its checkpoints cannot be looked at: %s", outcome.job_id, seen.problem)
+        return seen.newest
 
     def _of_this_generation(self) -> list[Attempt]:
         return [one for one in self.ledger.attempts if one.generation == self.moment.generation]
 
-    def _recover(self, outcome: JobOutcome) -> Waiting:
-        losses = self.ledger.revocations_in_try(self.moment.try_number, self.moment.generation)
-        step = next_step(self.wanted.recovery, revocations_this_try=losses, own_bid=self.wanted.request.bid)
-        limit = self.wanted.recovery.max_revocations
-        lost = f"revoked after {duration(outcome.seconds_running)} ({'; '.join(outcome.evidence[:3])})"
-        if isinstance(step, GiveUp):
-            self.log.warning("%s; not resubmitting within this try: %s", lost, step.reason)
-            raise error_for(outcome, note=f" {step.reason}; {self.moment}.")
-        self.log.warning("%s; resubmitting: revocation %d of %d, %s", lost, losses, limit, self.moment)
-        return self.submit(bid=step.bid)
+    def _recover(self, outcome: JobOutcome, tails: Sequence[PodTail]) -> Waiting:
+        step = self.recoverer.step(outcome)
+        ended = how_it_ended(outcome)
+        if lost_capacity(outcome):
+            self.recoverer.warn_if_blind(outcome, self._unreachable)
+        if isinstance(step, Resubmit):
+            changes = f": {step.changes}" if step.changes else ""
+            self.log.warning("%s; resubmitting: %s, %s%s", ended, step.reason, self.moment, changes)
+            return self.submit(terms=step.terms, reason=str(step))
+        if step.reason:
+            self.log.warning("%s; not resubmitting within this try: %s", ended, step.reason)
+        if waited_in_vain(outcome):
+            self.report.tails(outcome, tails)
+        note = f" {step.reason}; {self.moment}." if step.reason else ""
+        error = error_for(outcome, note=note)
+        raise error if isinstance(step, GiveUp) else SpotNoProgress(str(error), outcome)
 
     def _await_stop(self, attempt: Attempt, job_id: str) -> JobOutcome:
         return stop_and_wait(self.hook, job_id, _stop_reason(attempt), clock=self.clock, log=self.log)

@@ -31,6 +31,7 @@ from airflow_provider_pai_spot.dlc.naming import default_display_name
 from airflow_provider_pai_spot.dlc.refusal import InvalidJobRequest
 from airflow_provider_pai_spot.dlc.roles import ResourceType, checked_roles, refuse_price_on_lingjun
 from airflow_provider_pai_spot.dlc.stand_ins import contains_template, with_stand_ins
+from airflow_provider_pai_spot.dlc.terms import AS_REQUESTED, JobTerms, ecs_specs_of_bidders
 
 __all__ = [
     "CHECKPOINT_MOUNT",
@@ -69,6 +70,17 @@ class JobRequest:
         return next(iter(self.bids_by_role.values()))
 
     @property
+    def ecs_spec(self) -> str:
+        """The instance type of the first role that bids; '' where it has none (`ResourceConfig`)."""
+        return next(iter(ecs_specs_of_bidders(self.body["JobSpecs"])), "")
+
+    @property
+    def checkpoint_uri(self) -> str | None:
+        """What is mounted for checkpoints, as DLC is told it; None without."""
+        sources = self.body.get("DataSources") or []
+        return next((one["Uri"] for one in sources if one.get("MountPath") == self.checkpoint_mount), None)
+
+    @property
     def request_hash(self) -> str:
         """A hash of the body that does not depend on the order of keys."""
         return fingerprint(self.body, 16)
@@ -78,22 +90,24 @@ class JobRequest:
         """A short hash of each top-level key's value, to name the keys in which two requests differ."""
         return {key: fingerprint(value, 8) for key, value in sorted(self.body.items())}
 
-    def with_attempt(self, tags: Mapping[str, str], envs: Mapping[str, str], bid: Bid | None = None) -> dict[str, Any]:
+    def with_attempt(
+        self, tags: Mapping[str, str], envs: Mapping[str, str], terms: JobTerms = AS_REQUESTED
+    ) -> dict[str, Any]:
         """
         Return a copy of the body for one attempt, which shares nothing with this request.
 
         :param tags: merged into Settings.Tags; on a clash these win.
         :param envs: merged into Envs; on a clash these win.
-        :param bid: replaces the bid of every role that bids.
+        :param terms: what this attempt is submitted with instead.
         :raises InvalidJobRequest: the request grew over DLC's limit, or the bid cannot be made here.
         """
         body = copy.deepcopy(self.body)
         settings = body.setdefault("Settings", {})
         settings["Tags"] = {**(settings.get("Tags") or {}), **tags}
         body["Envs"] = {**(body.get("Envs") or {}), **envs}
-        if bid is not None:
-            refuse_price_on_lingjun("bid", bid, self.resource_type)
-            _replace_bids(body["JobSpecs"], bid)
+        if terms.bid is not None:
+            refuse_price_on_lingjun("bid", terms.bid, self.resource_type)
+        terms.change(body["JobSpecs"])
         check_size(body)
         return body
 
@@ -159,9 +173,3 @@ def _source_of_roles(given: Mapping[str, Any]) -> str | None:
     if "JobSpecs" in given.get("job_overrides", {}):
         return "job_overrides['JobSpecs']"
     return "job_specs" if "job_specs" in given else None
-
-
-def _replace_bids(specs: list[dict[str, Any]], bid: Bid) -> None:
-    for spec in specs:
-        if "SpotSpec" in spec:
-            spec["SpotSpec"] = bid.spot_spec()

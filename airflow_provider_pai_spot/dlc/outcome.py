@@ -111,6 +111,7 @@ class JobOutcome:
     :param progress: the last `PAI_SPOT_PROGRESS` object the command printed, if any.
     :param stop_reason: why we stopped the job ourselves, if we did.
     :param reserving: whether nodes are still held (`*Reserving`), and perhaps billed.
+    :param on_demand: whether we submitted it at list price, in the place of jobs that bid.
     """
 
     job_id: str
@@ -130,6 +131,7 @@ class JobOutcome:
     progress: Mapping[str, Any] | None = None
     stop_reason: StopReason | None = None
     reserving: bool = False
+    on_demand: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "evidence", _fit_to_show(self.evidence))
@@ -141,6 +143,7 @@ class JobOutcome:
             "version": OUTCOME_VERSION,
             "restarts": self.restarts,
             "reserving": self.reserving,
+            "on_demand": self.on_demand,
             "verdict": self.verdict.value,
             "cause": self.cause.value if self.cause else None,
             "stop_reason": self.stop_reason.value if self.stop_reason else None,
@@ -176,6 +179,7 @@ class JobOutcome:
             pods=tuple(_read_pod(pod) for pod in mappings_of(data.get("pods"))),
             progress=mapping_of(data["progress"]) if isinstance(data.get("progress"), Mapping) else None,
             reserving=data.get("reserving") is True,
+            on_demand=data.get("on_demand") is True,
         )
 
     def with_stop_reason(self, stop_reason: StopReason | None) -> Self:

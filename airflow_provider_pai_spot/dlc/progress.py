@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 MAX_PROGRESS_BYTES = 1_000
@@ -21,6 +21,17 @@ def last_progress(lines: Sequence[str]) -> dict[str, Any] | None:
         if progress is not None:
             return progress
     return None
+
+
+def shortened(progress: Mapping[str, Any] | None, limit: int) -> dict[str, Any] | None:
+    """Return as many of the first entries as fit into `limit` characters of JSON; None for nothing."""
+    if progress is None:
+        return None
+    kept: dict[str, Any] = {}
+    for key, value in progress.items():
+        if len(json.dumps({**kept, key: value})) <= limit:
+            kept[key] = value
+    return kept
 
 
 def _progress(line: str) -> dict[str, Any] | None:

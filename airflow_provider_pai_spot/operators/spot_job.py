@@ -19,7 +19,7 @@ from airflow_provider_pai_spot.recovery import SpotRecovery
 
 if TYPE_CHECKING:
     import jinja2
-    from airflow.sdk import Context
+    from airflow.sdk import Context, RetryPolicy
 
     from airflow_provider_pai_spot.attempts.identity import TaskIdentity
     from airflow_provider_pai_spot.attempts.moment import TryMoment
@@ -113,6 +113,8 @@ class SubmitSpotJobOperator(BaseOperator):
     }
     operator_extra_links = (PaiJobLink(),)
     ui_color = "#e8f3ec"
+    default_retry_policy: ClassVar[RetryPolicy | None] = None
+    """For subclasses, where no `retry_policy` is given: Airflow ignores a class attribute of that name."""
 
     def __init__(
         self,
@@ -151,6 +153,8 @@ class SubmitSpotJobOperator(BaseOperator):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
+        if self.retry_policy is None:  # neither given nor among default_args; a mapped task passes an explicit None
+            self.retry_policy = self.default_retry_policy
         self.image = image
         self.user_command = user_command
         self.ecs_spec = ecs_spec
@@ -183,6 +187,7 @@ class SubmitSpotJobOperator(BaseOperator):
         self.total_timeout = as_timedelta("total_timeout", total_timeout)
         try:
             self.recovery = SpotRecovery.coerce(recovery)
+            self._check_pending_timeout()
             check_static_arguments(self.job_arguments(), bid_grid=provider_settings.bid_grid())
         except InvalidJobRequest as error:
             raise SpotSubmissionRefused(f"{self.task_id}: {error}") from None
@@ -230,6 +235,13 @@ class SubmitSpotJobOperator(BaseOperator):
         return self._flow
 
     # --- what the task asks for ---
+
+    def _check_pending_timeout(self) -> None:
+        answer = self.recovery.on_pending_timeout
+        if answer != "fail" and (self.pending_timeout is None or not self.wait_for_completion):
+            raise InvalidJobRequest(
+                "recovery.on_pending_timeout", answer, "it needs pending_timeout, and a task that waits for its job."
+            )
 
     def wanted(self, identity: TaskIdentity, hook: PaiDlcHook, moment: TryMoment) -> Wanted:
         """

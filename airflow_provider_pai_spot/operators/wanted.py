@@ -21,6 +21,7 @@ from airflow_provider_pai_spot.dlc.job_request import (
 )
 from airflow_provider_pai_spot.exceptions import SpotSubmissionRefused
 from airflow_provider_pai_spot.hooks.pai_dlc import PaiDlcHook
+from airflow_provider_pai_spot.recovery.checks import check_against
 
 if TYPE_CHECKING:
     from airflow_provider_pai_spot.operators.spot_job import SubmitSpotJobOperator
@@ -44,6 +45,7 @@ def wanted_by(operator: SubmitSpotJobOperator, identity: TaskIdentity, hook: Pai
         limits=limits_of(operator, moment),
         log_tail_lines=provider_settings.log_tail_lines(),
         verify_spot_terms=provider_settings.verify_spot_terms(),
+        checkpoint_storage=provider_settings.checkpoint_storage(),
     )
 
 
@@ -62,10 +64,10 @@ def request_of(operator: SubmitSpotJobOperator, identity: TaskIdentity, hook: Pa
     arguments["job_max_running_time_minutes"] = max_running_minutes(operator)
     try:
         request = build_job_request(arguments, bid_grid=grid)
-        ladder = operator.recovery.check_against(request.bids_by_role.values(), grid)
+        of_recovery = check_against(operator.recovery, request, grid)
     except InvalidJobRequest as error:
         raise SpotSubmissionRefused(f"{operator.task_id}: {error}") from None
-    return replace(request, warnings=(*request.warnings, *ladder))
+    return replace(request, warnings=(*request.warnings, *of_recovery))
 
 
 def deadlines_of(operator: SubmitSpotJobOperator, moment: TryMoment) -> tuple[datetime | None, datetime | None]:

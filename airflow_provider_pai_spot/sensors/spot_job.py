@@ -21,7 +21,7 @@ from airflow_provider_pai_spot.links.pai_console import PaiJobLink
 from airflow_provider_pai_spot.settings import DEFAULT_CONN_ID
 
 if TYPE_CHECKING:
-    from airflow.sdk import BaseOperator, Context
+    from airflow.sdk import BaseOperator, Context, RetryPolicy
 
     from airflow_provider_pai_spot.sensors.flow import SensorFlow
 
@@ -70,6 +70,8 @@ class SpotJobSensor(BaseSensorOperator):
     template_fields: Sequence[str] = ("job_id", "region_id", "workspace_id", "pai_dlc_conn_id")
     operator_extra_links = (PaiJobLink(),)
     ui_color = "#eef3e8"
+    default_retry_policy: ClassVar[RetryPolicy | None] = None
+    """For subclasses, where no `retry_policy` is given: Airflow ignores a class attribute of that name."""
     _choices: ClassVar[tuple[str, ...]] = ("resubmit", "fail")
 
     def __init__(
@@ -88,6 +90,8 @@ class SpotJobSensor(BaseSensorOperator):
         **kwargs: Any,
     ) -> None:
         super().__init__(poke_interval=poke_interval, **kwargs)
+        if self.retry_policy is None:  # neither given nor among default_args; a mapped task passes an explicit None
+            self.retry_policy = self.default_retry_policy
         self.job_id = job_id
         self.submitted_by = _task_id(submitted_by)
         self.on_revoked: OnRevoked = on_revoked or ("resubmit" if self.submitted_by else "fail")

@@ -22,7 +22,6 @@ from airflow_provider_pai_spot.attempts.task_jobs import TaskJobs, Wanted
 from airflow_provider_pai_spot.dlc.job import Job
 from airflow_provider_pai_spot.dlc.outcome import Verdict
 from airflow_provider_pai_spot.exceptions import SpotSubmissionRefused
-from airflow_provider_pai_spot.recovery import bid_after
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -72,7 +71,7 @@ def submit_successor(jobs: TaskJobs, lost_job_id: str, losses: int) -> str:
 
     Another sensor on the same submit task may have submitted it, or an earlier try that was interrupted.
 
-    :param losses: how many jobs of this work were lost, for the bid.
+    :param losses: how many jobs of this work were lost: the submit task's `recovery` says what follows so many.
     :raises SpotSubmissionRefused: the lost job is not one of the submit task's.
     """
     lost = Job(_answered(jobs, lambda: jobs.hook.get_job(lost_job_id)))
@@ -86,8 +85,10 @@ def submit_successor(jobs: TaskJobs, lost_job_id: str, losses: int) -> str:
         jobs.log.info("%s has its successor already: %s", lost_job_id, known.job_id)
         jobs.report.job(known.job_id)
         return known.job_id
-    bid = bid_after(jobs.wanted.recovery, losses=losses, own_bid=jobs.wanted.request.bid)
-    return _only_one(jobs, jobs.submit(bid=bid).job_id)
+    terms, changes = jobs.recoverer.terms_after(jobs.ledger.get(number), losses)
+    reason = f"loss {losses}: {changes}" if changes else f"loss {losses}"
+    jobs.log.info("resubmitting after %s", reason)
+    return _only_one(jobs, jobs.submit(terms=terms, reason=reason).job_id)
 
 
 def overwrite_job_id(context: Context, task_id: str, job_id: str, report: Report) -> None:

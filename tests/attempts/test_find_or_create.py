@@ -13,6 +13,7 @@ from airflow_provider_pai_spot.attempts.ledger import AttemptLedger, MemoryStore
 from airflow_provider_pai_spot.attempts.task_jobs import Ended, Waiting
 from airflow_provider_pai_spot.dlc.job import Job
 from airflow_provider_pai_spot.dlc.outcome import StopReason
+from airflow_provider_pai_spot.dlc.terms import AS_REQUESTED
 from airflow_provider_pai_spot.emulator import DlcEmulator, JobPlan
 from airflow_provider_pai_spot.exceptions import PaiDlcError, SpotJobError, SpotSubmissionRefused
 
@@ -53,9 +54,9 @@ def test_a_try_that_dies_while_submitting_leaves_one_job_to_the_next(
     emulator.control.switch("list_lag_seconds", rng.uniform(0, LAG))
     task = new_task(run_id=f"killed-{seed}")
     jobs = task.begin()
-    jobs.ledger.put(jobs._next_attempt(None, False))
+    jobs.ledger.put(jobs._next_attempt(AS_REQUESTED, False))
     if applied := rng.random() < 0.7:
-        jobs.hook.create_job(jobs._body(jobs.ledger.attempts[-1], None))
+        jobs.hook.create_job(jobs._body(jobs.ledger.attempts[-1], AS_REQUESTED))
     task.begin(2).begin()
     assert len(task.jobs()) == 1
     assert any("interrupted while it submitted" in line for line in kept_log.lines)
@@ -227,8 +228,8 @@ def test_a_cleared_run_that_starts_anew_still_knows_an_interrupted_submission(
     """Airflow gives a finished run another start date when a person clears it."""
     task = new_task(run_id="started-anew")
     jobs = task.begin()
-    jobs.ledger.put(jobs._next_attempt(None, False))
-    jobs.hook.create_job(jobs._body(jobs.ledger.attempts[-1], None))
+    jobs.ledger.put(jobs._next_attempt(AS_REQUESTED, False))
+    jobs.hook.create_job(jobs._body(jobs.ledger.attempts[-1], AS_REQUESTED))
     emulator.control.advance(3600)
     task.run_started_at = task.clock.now()
     task.begin(2, generation=4).begin()
@@ -267,8 +268,8 @@ def test_a_success_after_a_clear_is_told_again_to_the_retry_of_that_clear(emulat
 def test_of_two_jobs_of_one_attempt_the_one_that_lives_counts(emulator: DlcEmulator, new_task: Any) -> None:
     task = new_task(run_id="twins")
     jobs = task.begin()
-    jobs.ledger.put(jobs._next_attempt(None, False))
-    body = jobs._body(jobs.ledger.attempts[-1], None)
+    jobs.ledger.put(jobs._next_attempt(AS_REQUESTED, False))
+    body = jobs._body(jobs.ledger.attempts[-1], AS_REQUESTED)
     older = jobs.hook.create_job(body)
     jobs.hook.stop_job(older)
     emulator.control.advance(60)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_pai_spot.attempts.ledger import STORE_KEY, Attempt, AttemptLedger, MemoryStore
+from airflow_provider_pai_spot.attempts.ledger import STORE_KEY, Attempt, AttemptLedger, MemoryStore, Tally
 
 
 def attempt(number: int, **changes: Any) -> Attempt:
@@ -65,10 +65,18 @@ def test_keys_of_a_newer_release_are_ignored() -> None:
 def test_the_stored_value_stays_below_airflow_s_limit() -> None:
     store = MemoryStore()
     ledger = AttemptLedger(store)
-    hashes = {f"Key{index}": "0123abcd" for index in range(25)}
+    long = {
+        "key_hashes": {f"Key{index}": "0123abcd" for index in range(25)},
+        "bid": "0.4 of list price",
+        "ecs_spec": "ecs.gn7i-c32g1.8xlarge",
+        "reason": "revocation 1000 of 1000: bids 0.9 of list price on ecs.gn7i-c32g1.8xlarge (in stock, 0.35 of it)",
+        "progress": {"text": "x" * 180},
+        "checkpoint": "c" * 120,
+        "progressed": False,
+    }
     for number in range(500):
-        ledger.put(attempt(number, job_id=f"dlc{number:013d}", key_hashes=hashes, bid="0.4 of list price"))
-    assert len(json.dumps(store.get(STORE_KEY))) < 40_000
+        ledger.put(attempt(number, job_id=f"dlc{number:013d}", **long))
+    assert len(json.dumps(store.get(STORE_KEY))) < 60_000
     assert AttemptLedger(store).newest == ledger.newest
 
 
@@ -79,9 +87,32 @@ def test_a_loss_is_counted_for_the_try_that_acts_on_it_and_never_uncounted() -> 
         ledger.put(attempt(number, try_number=2, verdict="revoked"))
         ledger.count_loss(2, generation=1)
     ledger = AttemptLedger(store)
-    assert ledger.revocations_in_try(2, generation=1) == 200
-    assert ledger.revocations_in_try(3, generation=1) == 0
-    assert ledger.revocations_in_try(2, generation=2) == 0
+    assert ledger.tally(2, generation=1) == Tally(1, 2, losses=200, losses_in_all=200)
+    assert ledger.tally(3, generation=1) == Tally(1, 3, losses_in_all=200)
+    assert ledger.tally(2, generation=2) == Tally(2, 2)
+
+
+def test_a_job_that_waited_in_vain_is_counted_beside_the_losses_of_its_try() -> None:
+    store = MemoryStore()
+    AttemptLedger(store).count_loss(1, generation=0)
+    AttemptLedger(store).count_wait(2, generation=0)
+    assert AttemptLedger(store).tally(2, generation=0) == Tally(0, 2, waits=1, losses_in_all=1)
+
+
+def test_what_an_older_release_stored_is_read() -> None:
+    store = MemoryStore()
+    older = {"number": 0, "generation": 1, "request_hash": "h", "job_id": "dlc1", "bid": "0.4 of list price"}
+    store.set(STORE_KEY, {"version": 1, "ledger": "l", "losses": [1, 2, 3], "attempts": [older]})
+    ledger = AttemptLedger(store)
+    assert ledger.tally(2, generation=1) == Tally(1, 2, losses=3, losses_in_all=3)
+    [known] = ledger.attempts
+    assert (known.ecs_spec, known.on_demand, known.reason, known.progress, known.progressed) == (
+        "",
+        False,
+        "",
+        None,
+        None,
+    )
 
 
 def test_a_ledger_keeps_its_id_and_another_one_has_another() -> None:

@@ -64,6 +64,11 @@ def test_what_the_created_job_shows(seen: dict[str, Any], terms: SpotTerms) -> N
     assert compare(body(role(BID)), seen).terms is terms
 
 
+@pytest.mark.parametrize("seen", [body(role()), body(role(BID)), {}])
+def test_a_job_that_was_sent_without_a_bid_has_no_terms_to_be_stopped_for(seen: dict[str, Any]) -> None:
+    assert compare(body(role()), seen).terms is SpotTerms.CONFIRMED
+
+
 def test_a_price_that_went_through_32_bits_is_the_price_that_was_sent() -> None:
     sent = body(role({"SpotStrategy": "SpotWithPriceLimit", "SpotPriceLimit": 57.0123}))
     seen = body(role({"SpotPriceLimit": struct.unpack("f", struct.pack("f", 57.0123))[0]}))

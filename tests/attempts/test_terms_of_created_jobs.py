@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_pai_spot.attempts.ledger import AttemptLedger
+from airflow_provider_pai_spot.attempts.ledger import AttemptLedger, MemoryStore
 from airflow_provider_pai_spot.attempts.task_jobs import Ended, Waiting
+from airflow_provider_pai_spot.dlc.terms import JobTerms
 from airflow_provider_pai_spot.emulator import DlcEmulator
 from airflow_provider_pai_spot.exceptions import SpotJobStopped, SpotSubmissionRefused
 
@@ -87,3 +88,17 @@ def test_terms_are_read_once(emulator: DlcEmulator, new_task: Any) -> None:
     assert task.begin(2).begin() == first
     assert isinstance(first, Waiting)
     assert int(emulator.control.requests().get("ListJobs", 0)) == before
+
+
+@pytest.mark.parametrize("store_is_lost", [False, True])
+def test_a_job_that_recovery_sent_on_demand_has_no_terms_to_be_stopped_for(
+    emulator: DlcEmulator, new_task: Any, store_is_lost: bool
+) -> None:
+    task = new_task(run_id=f"on-demand-{store_is_lost}")
+    first = task.begin().submit(terms=JobTerms(on_demand=True))
+    AttemptLedger(task.store).change(0, terms_read=False)  # as if the try had died before it looked
+    if store_is_lost:
+        task.store = MemoryStore()
+    assert task.begin(2).begin() == first
+    assert [job["JobId"] for job in task.live()] == [first.job_id]
+    assert AttemptLedger(task.store).attempts[-1].on_demand

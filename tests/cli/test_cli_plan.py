@@ -187,6 +187,36 @@ def test_bids_of_a_try_come_in_the_order_of_the_ladder(plan: Call, recovery: str
     assert plan(task)["arithmetic"]["bids"] == [f"{bid} of list price" for bid in expected]
 
 
+def test_the_steps_of_recovery_are_shown_with_what_they_may_cost(plan: Call, plan_text: Call) -> None:
+    task = """
+SubmitSpotJobOperator(
+    task_id="train", **COMMON, spot_discount_limit=0.4, retries=2, pending_timeout=60,
+    settings={"EnableErrorMonitoringInAIMaster": True, "ErrorMonitoringArgs": "--enable-job-restart=True"},
+    recovery=dict(ecs_specs=["ecs.g7.2xlarge"], on_demand_after=3, on_pending_timeout="next_ecs_spec"),
+)
+"""
+    planned = plan(task)
+    shown = {key: planned["arithmetic"][key] for key in ("ecs_specs", "on_demand_after", "runs_at_most", "by_market")}
+    own = planned["request"]["JobSpecs"][0]["EcsSpec"]
+    assert shown == {
+        "ecs_specs": [own, "ecs.g7.2xlarge"],
+        "on_demand_after": 3,
+        "runs_at_most": 18 * 4,
+        "by_market": False,
+    }
+    assert any("billed at list price, whatever the bid" in warning for warning in planned["warnings"])
+    assert any("two layers restart this work" in warning for warning in planned["warnings"])
+    text = " ".join(plan_text(task).split())
+    for line in (
+        f"types {own}, then ecs.g7.2xlarge; and around again",
+        "on demand from 3 losses on: at list price, until a clear",
+        "runs at most 72: DLC itself (AIMaster) may restart each job",
+        "pending_timeout is answered by next_ecs_spec, counted as a revocation",
+        "no progress 2 losses without any, if it can be seen, end the task without a retry",
+    ):
+        assert line in text
+
+
 def test_limits_are_in_seconds_and_dlc_s_own_in_minutes(plan: Call) -> None:
     task = """
 SubmitSpotJobOperator(
@@ -209,8 +239,9 @@ SubmitSpotJobOperator(
         ("", "no checkpoint_uri"),
         ('job_type="MPIJob"', "job_type is 'MPIJob'"),
         ('recovery=dict(max_revocations=0, spot_discount_ladder=["0.6"])', "spot_discount_ladder is never used"),
+        ("recovery=dict(on_demand_after=2)", "recovery may go on demand"),
     ],
-    ids=["no checkpoints", "of the request", "useless ladder"],
+    ids=["no checkpoints", "of the request", "useless ladder", "list price"],
 )
 def test_warnings_come_before_money_is_spent(plan: Call, arguments: str, expected: str) -> None:
     task = f'SubmitSpotJobOperator(task_id="train", **COMMON, spot_discount_limit=0.4, {arguments})'

@@ -110,6 +110,7 @@ WIRE: dict[str, Any] = {
     "version": 1,
     "restarts": 0,
     "reserving": False,
+    "on_demand": False,
     "verdict": "revoked",
     "cause": "revoked",
     "stop_reason": None,
@@ -135,10 +136,10 @@ def test_the_wire_format_is_the_one_that_other_releases_read() -> None:
 
 
 def test_an_outcome_of_an_older_release_is_read_and_its_cause_is_not_made_up() -> None:
-    older = {key: value for key, value in WIRE.items() if key != "cause"}
+    older = {key: value for key, value in WIRE.items() if key not in ("cause", "on_demand")}
     outcome = JobOutcome.from_dict(older)
     assert (outcome.verdict, outcome.cause) == (Verdict.REVOKED, None)
-    assert outcome.to_dict() == older | {"cause": None}
+    assert outcome.to_dict() == older | {"cause": None, "on_demand": False}
 
 
 @pytest.mark.parametrize(
@@ -187,6 +188,7 @@ ODD_SHAPES: dict[str, tuple[dict[str, Any], str, Any]] = {
     "a reason that is a mapping": ({"reason_message": {"a": 1}}, "reason_message", ""),
     "a reason code that is missing": ({"reason_code": None}, "reason_code", ""),
     "reserving in words": ({"reserving": "false"}, "reserving", False),
+    "on demand in words": ({"on_demand": "true"}, "on_demand", False),
     "a stop reason that is a list": ({"stop_reason": ["killed"]}, "stop_reason", None),
     "a cause that is a list": ({"cause": ["revoked"]}, "cause", None),
     "a verdict that is a list": ({"verdict": ["succeeded"]}, "verdict", Verdict.UNKNOWN),

@@ -20,6 +20,7 @@ from airflow_provider_pai_spot.dlc.job_request import (
     InvalidJobRequest,
     build_job_request,
 )
+from airflow_provider_pai_spot.dlc.terms import JobTerms
 
 VPC = {"VpcId": "vpc-****", "SwitchId": "vsw-****", "SecurityGroupId": "sg-****"}
 FLAT: dict[str, Any] = {
@@ -334,14 +335,14 @@ def test_checkpoints_are_mounted_whatever_overrides_do_to_the_mounts() -> None:
 def test_the_arguments_are_left_as_they_were() -> None:
     arguments = {**IN_ROLES, "checkpoint_uri": "oss://b/x/", "settings": {"Tags": {"team": "a"}}}
     before = copy.deepcopy(arguments)
-    build_job_request(arguments).with_attempt({"airflow-ti": "1"}, {"A": "1"}, Bid("discount", "0.9"))
+    build_job_request(arguments).with_attempt({"airflow-ti": "1"}, {"A": "1"}, JobTerms(bid=Bid("discount", "0.9")))
     assert arguments == before
 
 
 def test_an_attempt_adds_tags_variables_and_a_bid_to_a_copy() -> None:
     request = build_job_request({**IN_ROLES, "job_specs": [ON_DEMAND, BIDDING], "envs": {"A": "1", "B": "2"}})
     before = copy.deepcopy(request.body)
-    body = request.with_attempt({"airflow-ti": "ab12"}, {"B": "ours"}, Bid("discount", "0.9"))
+    body = request.with_attempt({"airflow-ti": "ab12"}, {"B": "ours"}, JobTerms(bid=Bid("discount", "0.9")))
     assert body["Settings"]["Tags"] == {"airflow-ti": "ab12"}
     assert body["Envs"] == {"A": "1", "B": "ours"}
     assert body["JobSpecs"][1]["SpotSpec"] == {"SpotStrategy": "SpotWithPriceLimit", "SpotDiscountLimit": 0.9}
@@ -352,7 +353,7 @@ def test_an_attempt_adds_tags_variables_and_a_bid_to_a_copy() -> None:
 def test_a_bid_that_lingjun_does_not_take_is_not_put_into_an_attempt() -> None:
     request = build_job_request({**FLAT, "ecs_spec": "ml.gu7xf", "user_vpc": VPC})
     with pytest.raises(InvalidJobRequest, match="Lingjun"):
-        request.with_attempt({}, {}, Bid("price", "1"))
+        request.with_attempt({}, {}, JobTerms(bid=Bid("price", "1")))
 
 
 def command_that_makes(size: int) -> dict[str, Any]:

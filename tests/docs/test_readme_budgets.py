@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from airflow_provider_pai_spot.cli.plan.contents import Arithmetic
+from airflow_provider_pai_spot.dlc.terms import AS_REQUESTED
 from airflow_provider_pai_spot.operators.spot_job import SubmitSpotJobOperator
-from airflow_provider_pai_spot.recovery import Resubmit, SpotRecovery, bid_after, next_step
+from airflow_provider_pai_spot.recovery import History, Resubmit, SpotRecovery, bid_after, next_step
 from airflow_provider_pai_spot.sensors.spot_job import SpotJobSensor
 
 Ends = Callable[[int], str]
@@ -31,7 +32,8 @@ def come_to(retries: int, recovery: SpotRecovery, ends: Ends) -> tuple[int, int]
             if end == "failed":
                 break
             losses += 1
-            if not isinstance(next_step(recovery, revocations_this_try=losses), Resubmit):
+            history = History(losses=losses, losses_in_all=losses)
+            if not isinstance(next_step(recovery, history, AS_REQUESTED), Resubmit):
                 break
     return jobs, tries
 
@@ -80,7 +82,7 @@ def test_the_ladder_shown_bids_what_its_comment_says(readme: Any) -> None:
     names: dict[str, Any] = {}
     exec(block.text, names)  # noqa: S102 - the page's own code
     task = a_task(recovery=names["recovery"])
-    bids = [task.spot_discount_limit, *(bid_after(task.recovery, losses=count).amount for count in (1, 2, 3))]  # type: ignore[union-attr]
+    bids = [task.spot_discount_limit, *(bid_after(task.recovery, History(losses=count)).amount for count in (1, 2, 3))]  # type: ignore[union-attr]
     assert re.findall(r"[\d.]*\d", comment) == [str(bid) for bid in bids[:3]]
     assert bids[3] == bids[2]
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import inspect
 import re
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
@@ -24,10 +25,11 @@ from airflow_provider_pai_spot.links.pai_console import JOB_CONSOLE_KEY, PaiJobL
 from airflow_provider_pai_spot.operators.spot_job import SubmitSpotJobOperator
 from airflow_provider_pai_spot.provider_info import get_provider_info
 from airflow_provider_pai_spot.recovery import SpotRecovery
+from airflow_provider_pai_spot.recovery.spot_recovery import OnPendingTimeout
 from airflow_provider_pai_spot.sensors.spot_job import SpotJobSensor
 
 CodeIn = Callable[[str], list[str]]
-LONGEST_README = 560
+LONGEST_README = 600
 REQUIRED = "required"
 OPTIONS = get_provider_info()["config"]["pai_spot"]["options"]
 
@@ -69,9 +71,15 @@ def test_the_last_eleven_arguments_are_those_that_are_not_templated(readme: Any)
     assert templated & set(rows[-11:]) <= {"pai_dlc_conn_id"}
 
 
-def test_the_default_recovery_is_the_one_shown(readme: Any) -> None:
-    [shown] = re.findall(r"^\| `recovery` \| `None` \| `SpotRecovery\((.*?)\)`", readme.text, re.MULTILINE)
-    assert eval(f"SpotRecovery({shown})", {"SpotRecovery": SpotRecovery}) == SpotRecovery()  # noqa: S307 - the page's
+def test_each_argument_of_the_recovery_is_there_with_its_default(readme: Any, code_in: CodeIn) -> None:
+    table = readme.table("`SpotRecovery`", "default")
+    shown = {code_in(row[0])[0]: eval(code_in(row[1])[0]) for row in table.rows}  # noqa: S307 - the page's own values
+    assert shown == {field.name: field.default for field in dataclasses.fields(SpotRecovery)}
+
+
+def test_each_answer_to_a_pending_timeout_is_named(readme: Any) -> None:
+    [row] = [row for row in readme.table("`SpotRecovery`", "default").rows if "on_pending_timeout" in row[0]]
+    assert set(re.findall(r'`"(\w+)"`', " ".join(row))) == set(get_args(OnPendingTimeout))
 
 
 def test_each_field_of_the_connection_is_there(readme: Any, code_in: CodeIn) -> None:

@@ -110,6 +110,7 @@ def test_a_missing_workspace_is_refused_before_anything_is_submitted(monkeypatch
         ({"recovery": {"max_revocation": 3}}, SpotSubmissionRefused, "max_revocations"),
         ({"recovery": {"max_revocations": -1}}, SpotSubmissionRefused, "max_revocations"),
         ({"recovery": {"spot_discount_ladder": [0.95]}}, SpotSubmissionRefused, "0.9"),
+        ({"recovery": {"on_pending_timeout": "on_demand"}}, SpotSubmissionRefused, "needs pending_timeout"),
     ],
     ids=str,
 )

@@ -131,7 +131,7 @@ def _plan(options: argparse.Namespace) -> Plan:
         known_at_run_time={**unknown.reasons(), **chosen.left_out},
         bids=contents.bids_shown(drafted.request) if drafted.bids_known else None,
         limits=contents.Limits.of(operator, drafted.body),
-        arithmetic=contents.Arithmetic.of(operator, watching_sensors(dag, operator.task_id), own_bid),
+        arithmetic=contents.Arithmetic.of(operator, watching_sensors(dag, operator.task_id), own_bid, drafted.body),
         warnings=contents.warnings_about(drafted.request, operator.recovery, checkpoints=checkpoints),
     )
 

@@ -9,10 +9,12 @@ from decimal import Decimal
 from typing import Any, Self
 
 from airflow_provider_pai_spot.cli.plan.connection import Reached
+from airflow_provider_pai_spot.dlc.aimaster import restarts_allowed
 from airflow_provider_pai_spot.dlc.bids import Bid
 from airflow_provider_pai_spot.dlc.job_request import MAX_REQUEST_BYTES, JobRequest
+from airflow_provider_pai_spot.dlc.terms import ecs_specs_of_bidders
 from airflow_provider_pai_spot.operators.spot_job import SubmitSpotJobOperator
-from airflow_provider_pai_spot.recovery import SpotRecovery, bid_after
+from airflow_provider_pai_spot.recovery import History, SpotRecovery, bid_after
 from airflow_provider_pai_spot.sensors.spot_job import SpotJobSensor
 
 _MINUTES_PER_HOUR = 60
@@ -97,7 +99,13 @@ class Arithmetic:
     :param waits: whether the task itself waits; otherwise the sensors submit what follows a loss.
     :param sensor_retries: task id -> retries of each such sensor.
     :param jobs_at_most: all tries together.
+    :param runs_at_most: the same, with the restarts that DLC itself may make of each job (AIMaster).
     :param bids: what the jobs of one try bid, in order; the last one repeats.
+    :param ecs_specs: what they run on, the task's own type first; empty if that never changes.
+    :param by_market: whether stock and price choose among these, rather than their order.
+    :param on_demand_after: losses in all tries after which jobs run at list price, None for never.
+    :param on_pending_timeout: what follows `pending_timeout`.
+    :param max_losses_without_progress: losses without progress that end the task, None for no such limit.
     """
 
     waits: bool
@@ -105,26 +113,46 @@ class Arithmetic:
     max_revocations: int
     sensor_retries: Mapping[str, int]
     jobs_at_most: int
+    runs_at_most: int
     bids: tuple[str, ...]
+    ecs_specs: tuple[str, ...]
+    by_market: bool
+    on_demand_after: int | None
+    on_pending_timeout: str
+    max_losses_without_progress: int | None
 
     @classmethod
-    def of(cls, operator: SubmitSpotJobOperator, sensors: Sequence[SpotJobSensor], bid: Bid | None) -> Self:
+    def of(
+        cls,
+        operator: SubmitSpotJobOperator,
+        sensors: Sequence[SpotJobSensor],
+        bid: Bid | None,
+        body: Mapping[str, Any] | None = None,
+    ) -> Self:
         """
         Return a task's arithmetic.
 
         :param bid: the task's own bid, None while it is not known.
+        :param body: the CreateJob body of attempt 0, as far as it is known.
         """
         recovery = operator.recovery
         retries = operator.retries or 0
         by_sensor = {sensor.task_id: sensor.retries or 0 for sensor in sensors}
         waiting = (retries + 1) * (recovery.max_revocations + 1)
+        jobs = waiting if operator.wait_for_completion else 1 + sum(by_sensor.values())
         return cls(
             waits=operator.wait_for_completion,
             retries=retries,
             max_revocations=recovery.max_revocations,
             sensor_retries=by_sensor,
-            jobs_at_most=waiting if operator.wait_for_completion else 1 + sum(by_sensor.values()),
+            jobs_at_most=jobs,
+            runs_at_most=jobs * (restarts_allowed(body or {}) + 1),
             bids=_bids_in_order(recovery, bid),
+            ecs_specs=_types_in_order(recovery, body or {}),
+            by_market=recovery.choose_ecs_spec == "by_market",
+            on_demand_after=recovery.on_demand_after,
+            on_pending_timeout=recovery.on_pending_timeout,
+            max_losses_without_progress=recovery.max_losses_without_progress,
         )
 
 
@@ -168,15 +196,26 @@ def warnings_about(request: JobRequest, recovery: SpotRecovery, *, checkpoints: 
         warnings.append(
             "no checkpoint_uri: unless the command keeps checkpoints of its own, every loss starts from zero."
         )
-    if recovery.spot_discount_ladder and recovery.max_revocations == 0:
-        warnings.append("recovery.spot_discount_ladder is never used: recovery.max_revocations is 0.")
+    if recovery.ladder and recovery.max_revocations == 0:
+        ladder = "spot_discount_ladder" if recovery.spot_discount_ladder else "spot_price_ladder"
+        warnings.append(f"recovery.{ladder} is never used: recovery.max_revocations is 0.")
+    if recovery.may_go_on_demand:
+        warnings.append("recovery may go on demand: such a job is billed at list price, whatever the bid.")
     return tuple(warnings)
 
 
 def _bids_in_order(recovery: SpotRecovery, own: Bid | None) -> tuple[str, ...]:
-    steps = min(len(recovery.spot_discount_ladder), recovery.max_revocations)
-    after = [bid_after(recovery, losses=count + 1, own_bid=own) for count in range(steps)]
+    steps = min(len(recovery.ladder), recovery.max_revocations)
+    after = [bid_after(recovery, History(losses=count + 1), own) for count in range(steps)]
     return (str(own) if own else "the task's own bid", *(str(bid) for bid in after if bid))
+
+
+def _types_in_order(recovery: SpotRecovery, body: Mapping[str, Any]) -> tuple[str, ...]:
+    if not recovery.ecs_specs:
+        return ()
+    roles = body.get("JobSpecs")
+    own = ecs_specs_of_bidders(roles)[:1] if isinstance(roles, list) else []
+    return tuple(dict.fromkeys([*(own or ["the task's own type"]), *recovery.ecs_specs]))
 
 
 def _seconds(limit: timedelta | None) -> float | None:

@@ -101,6 +101,23 @@ def _retries(sums: Arithmetic) -> Iterator[Line]:
     yield "failures", f"use retries only: {_times(tries, 'try', 'tries')} in all"
     yield "revocations", f"stay within their try, {_times(jobs, 'job', 'jobs')} at most; the next one uses a retry"
     yield "bids", f"{', then '.join(sums.bids)}{' (repeats)' if len(sums.bids) > 1 else ''}; each try starts over"
+    yield from _steps(sums)
+    if sums.on_pending_timeout != "fail":
+        yield "pending_timeout", f"is answered by {sums.on_pending_timeout}, counted as a revocation"
+    if sums.max_losses_without_progress is not None:
+        losses = _times(sums.max_losses_without_progress, "loss", "losses")
+        yield "no progress", f"{losses} without any, if it can be seen, end the task without a retry"
+
+
+def _steps(sums: Arithmetic) -> Iterator[Line]:
+    """What a loss changes beside the bid, in both forms."""
+    if sums.ecs_specs:
+        how = "the one in stock at the lowest share of its list price" if sums.by_market else "and around again"
+        yield "types", f"{', then '.join(sums.ecs_specs)}; {how}"
+    if sums.on_demand_after is not None:
+        yield "on demand", f"from {_times(sums.on_demand_after, 'loss', 'losses')} on: at list price, until a clear"
+    if sums.runs_at_most > sums.jobs_at_most:
+        yield "runs", f"at most {sums.runs_at_most}: DLC itself (AIMaster) may restart each job"
 
 
 def _handed_over(sums: Arithmetic) -> Iterator[Line]:
@@ -111,6 +128,7 @@ def _handed_over(sums: Arithmetic) -> Iterator[Line]:
             "sensor",
             f"{sensor!r} submits one more after each loss, with {_times(retries, 'retry', 'retries')} at most",
         )
+    yield from _steps(sums)
     if not sums.sensor_retries:
         yield "sensor", "none in this DAG submits another one after a loss (SpotJobSensor with submitted_by)"
     yield "limits", "pending, run and total_timeout do not apply: nobody waits here"

@@ -1,0 +1,169 @@
+"""From what the ledger knows to what the recovery policy is asked, for one try of Airflow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from airflow_provider_pai_spot.attempts.ledger import Attempt, AttemptLedger
+from airflow_provider_pai_spot.attempts.moment import TryMoment
+from airflow_provider_pai_spot.dlc.duration import duration
+from airflow_provider_pai_spot.dlc.job_request import JobRequest
+from airflow_provider_pai_spot.dlc.outcome import Cause, JobOutcome, StopReason, Verdict
+from airflow_provider_pai_spot.dlc.terms import JobTerms
+from airflow_provider_pai_spot.exceptions import PaiDlcError
+from airflow_provider_pai_spot.market import Offer, read_offers
+from airflow_provider_pai_spot.recovery import (
+    Ended,
+    History,
+    SpotRecovery,
+    Step,
+    first_terms,
+    next_step,
+    terms_after_loss,
+)
+
+_NOT_OF_THE_MARKET = "evicted_without_spot_terms"
+"""The classifier's own rule for an eviction that neither spot terms nor idle quota explain."""
+
+
+class MarketCalls(Protocol):
+    """The call of the hook that is needed here."""
+
+    def list_ecs_specs(self, instance_types: Sequence[str]) -> list[dict[str, Any]]:
+        """Return instance types with their stock and present discount."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recoverer:
+    """
+    Asks the policy.
+
+    :param request: the job as the task asks for it.
+    """
+
+    hook: MarketCalls
+    ledger: AttemptLedger
+    moment: TryMoment
+    request: JobRequest
+    recovery: SpotRecovery
+    log: Any
+
+    def first_terms(self) -> JobTerms:
+        """Return what the first job of this try is submitted with."""
+        return first_terms(self.recovery, self._tally.losses_in_all)
+
+    def count(self, outcome: JobOutcome) -> None:
+        """Count an end that is acted upon now; a job is paid from the budget of the try that acts, whoever made it."""
+        attempt = self.ledger.find(outcome.job_id)
+        if attempt is not None and attempt.consumed:
+            return
+        if outcome.verdict is Verdict.REVOKED:
+            self.ledger.count_loss(self.moment.try_number, self.moment.generation)
+        elif waited_in_vain(outcome) and self.recovery.on_pending_timeout != "fail":
+            self.ledger.count_wait(self.moment.try_number, self.moment.generation)
+
+    def step(self, outcome: JobOutcome) -> Step:
+        """Return what to do about a job that lost its capacity or waited in vain; it is counted and noted already."""
+        tally, last = self._tally, self.ledger.find(outcome.job_id)
+        history = History(
+            ended=Ended.WAITED if waited_in_vain(outcome) else Ended.LOST,
+            losses=tally.losses,
+            waits=tally.waits,
+            losses_in_all=tally.losses_in_all,
+            losses_without_progress=self._losses_without_progress(),
+            waits_in_a_row=self._waits_in_a_row(),
+            ecs_spec=(last.ecs_spec if last else "") or self._own.ecs_spec or "",
+            on_demand=outcome.on_demand,
+        )
+        return next_step(self.recovery, history, self._own, self._offers())
+
+    def warn_if_blind(self, outcome: JobOutcome, unreachable: str = "") -> None:
+        """
+        Say, once, that losses without progress cannot be told from losses with some.
+
+        :param unreachable: why the checkpoints could not be looked at, '' if there are none.
+        """
+        unseen = [one for one in self._latest_first() if one.verdict == Verdict.REVOKED and one.progressed is None]
+        if self.recovery.max_losses_without_progress is None or [one.job_id for one in unseen] != [outcome.job_id]:
+            return
+        self.log.warning(
+            "%s: no progress can be seen, so recovery.max_losses_without_progress stops nothing; let the command print "
+            'PAI_SPOT_PROGRESS {"step": 60} now and then%s',
+            outcome.job_id,
+            f". Its checkpoints cannot be looked at: {unreachable}" if unreachable else "",
+        )
+
+    def terms_after(self, lost: Attempt, losses: int) -> tuple[JobTerms, str]:
+        """Return what follows a lost job, and what changes, where somebody else keeps the budget (a sensor)."""
+        history = History(losses=losses, losses_in_all=losses, ecs_spec=lost.ecs_spec or self._own.ecs_spec or "")
+        return terms_after_loss(self.recovery, history, self._own, self._offers())
+
+    @property
+    def _own(self) -> JobTerms:
+        return JobTerms(bid=self.request.bid, ecs_spec=self.request.ecs_spec or None)
+
+    @property
+    def _tally(self) -> Any:
+        return self.ledger.tally(self.moment.try_number, self.moment.generation)
+
+    def _losses_without_progress(self) -> int:
+        count = 0
+        for attempt in self._latest_first():
+            if attempt.progressed:
+                break
+            count += attempt.verdict == Verdict.REVOKED and attempt.progressed is False
+        return count
+
+    def _waits_in_a_row(self) -> int:
+        count = 0
+        for attempt in self._latest_first():
+            if attempt.stop_reason != StopReason.PENDING_TIMEOUT or attempt.verdict != Verdict.STOPPED:
+                break
+            count += 1
+        return count
+
+    def _latest_first(self) -> Iterator[Attempt]:
+        return (one for one in reversed(self.ledger.attempts) if one.generation == self.moment.generation)
+
+    def _offers(self) -> tuple[Offer, ...]:
+        """Return what the market offers, if the policy wants to know; no answer is no reason to lose the work."""
+        if self.recovery.choose_ecs_spec != "by_market":
+            return ()
+        types = list(dict.fromkeys(filter(None, (self.request.ecs_spec, *self.recovery.ecs_specs))))
+        try:
+            return read_offers(self.hook.list_ecs_specs(types))
+        except PaiDlcError as error:
+            self.log.warning("ListEcsSpecs does not say what is in stock, so ecs_specs are taken in order: %s", error)
+            return ()
+
+
+def waited_in_vain(outcome: JobOutcome) -> bool:
+    """Whether `pending_timeout` ended the job, and it is really over."""
+    return outcome.stop_reason is StopReason.PENDING_TIMEOUT and outcome.verdict is Verdict.STOPPED
+
+
+def lost_capacity(outcome: JobOutcome) -> bool:
+    """Whether the market took the job's machines."""
+    return outcome.verdict is Verdict.REVOKED and outcome.stop_reason is None
+
+
+def as_submitted(outcome: JobOutcome, attempt: Attempt | None) -> JobOutcome:
+    """Return the outcome of a job that we know not to have bid: the spot market cannot have taken its machines."""
+    if attempt is None or not attempt.on_demand:
+        return outcome
+    outcome = replace(outcome, on_demand=True)
+    if outcome.verdict is Verdict.REVOKED:
+        return replace(
+            outcome, verdict=Verdict.UNKNOWN, cause=Cause.UNKNOWN, rule=_NOT_OF_THE_MARKET, confidence="assumed"
+        )
+    return outcome
+
+
+def how_it_ended(outcome: JobOutcome) -> str:
+    """Return one phrase for the log; never the word "failed" for a loss."""
+    if waited_in_vain(outcome):
+        return f"no capacity for {outcome.job_id} in {duration(outcome.seconds_pending)} (pending_timeout)"
+    return f"revoked after {duration(outcome.seconds_running)} ({'; '.join(outcome.evidence[:3])})"
