@@ -219,8 +219,10 @@ def _options() -> dict[str, Any]:
         "repeat_trigger_logs": _option(
             "string",
             "auto",
-            "Airflow 3.3's triggerer overwrites what it logged when a task waits again in the same try. yes: a trigger "
-            "copies the lines of earlier jobs of the try again; auto: unless [logging] remote_logging is on; no.",
+            "Airflow 3.3's triggerer overwrites its log of a try when the task waits again, and uploads it only when a "
+            "wait ends in order. A trigger copies again: auto: what was overwritten or, with [logging] remote_logging, "
+            "what a triggerer that was ended did not upload; all: both; no: nothing.",
+            example="all",
         ),
         "verdict_rules": _option(
             "string",

@@ -91,15 +91,14 @@ def event_time_zone() -> str:
     return str(conf.get(SECTION, "event_time_zone")).strip()
 
 
-def repeat_trigger_logs() -> bool:
-    """
-    Whether a trigger writes again what an earlier one in the same process wrote for the same try.
+def repeat_trigger_logs() -> Literal["auto", "all", "no"]:
+    """Which log lines that earlier triggers of a try have copied are copied again; see `LogOptions.repeats`."""
+    return cast(Literal["auto", "all", "no"], _choice("repeat_trigger_logs", ("auto", "all", "no")))
 
-    Airflow 3.3's triggerer opens the log file of a task anew at each deferral. What went to remote storage by then
-    stays there.
-    """
-    choice = _choice("repeat_trigger_logs", ("auto", "yes", "no"))
-    return choice == "yes" or (choice == "auto" and not conf.getboolean("logging", "remote_logging", fallback=False))
+
+def remote_logging() -> bool:
+    """Whether Airflow keeps task logs in a remote storage."""
+    return bool(conf.getboolean("logging", "remote_logging", fallback=False))
 
 
 def verdict_rules() -> str:

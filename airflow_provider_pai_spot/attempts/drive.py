@@ -18,9 +18,8 @@ from airflow_provider_pai_spot.attempts.commands import (
     Stop,
     Wait,
 )
-from airflow_provider_pai_spot.attempts.log_options import event_offset
+from airflow_provider_pai_spot.attempts.log_options import events_in_utc
 from airflow_provider_pai_spot.clock import SYSTEM_CLOCK, Clock
-from airflow_provider_pai_spot.dlc.stamps import in_utc
 from airflow_provider_pai_spot.exceptions import PaiDlcError
 
 _OFFERS_MAX_AGE = 60.0
@@ -118,9 +117,9 @@ def carry_out(asking: Generator[Command, Any, Result], reader: JobReader) -> Res
 def _lines(command: ReadEvents | ReadPodEvents | ReadLogs, reader: JobReader) -> list[str]:
     match command:
         case ReadEvents(job_id):
-            return _timed(reader.get_job_events(job_id))
+            return events_in_utc(reader.get_job_events(job_id))
         case ReadPodEvents(job_id, pod_id):
-            return _timed(reader.get_pod_events(job_id, pod_id))
+            return events_in_utc(reader.get_pod_events(job_id, pod_id))
         case ReadLogs(job_id, pod_id, pod_uid, start, end, most):
             return reader.get_pod_logs(
                 job_id, pod_id, max_lines=most, start_time=start, end_time=end, pod_uid=pod_uid or None
@@ -132,9 +131,3 @@ def _do(work: Callable[[], Any]) -> Any:
         return work()
     except Exception as error:  # noqa: BLE001 - what is done beside the waiting must not end it, whatever it was
         return error
-
-
-def _timed(events: list[str]) -> list[str]:
-    """Let event lines show when they happened: they carry a local time without a zone (observed: China's)."""
-    offset = event_offset()
-    return [in_utc(line, offset) for line in events]

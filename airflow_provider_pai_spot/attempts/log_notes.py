@@ -8,7 +8,7 @@ Airflow wipes them when the next try begins; its log is a new one, too.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Protocol, Self
@@ -94,6 +94,7 @@ class Part:
     :param begin: how far the logs had been shown before.
     :param end: how far they have been shown by it.
     :param since: no log of the job begins before it.
+    :param has_ended: whether the writer's trigger ended in order, upon which Airflow uploads its log.
     """
 
     job_id: str
@@ -101,6 +102,7 @@ class Part:
     since: datetime
     begin: Cursors = field(default_factory=dict)
     end: Cursors = field(default_factory=dict)
+    has_ended: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """Return the form that is stored."""
@@ -108,6 +110,7 @@ class Part:
             "job_id": self.job_id,
             "writer": self.writer,
             "since": self.since.isoformat(),
+            "has_ended": self.has_ended,
             "begin": {key: cursor.to_json() for key, cursor in self.begin.items()},
             "end": {key: cursor.to_json() for key, cursor in self.end.items()},
         }
@@ -136,9 +139,16 @@ class ShownSoFar:
                 known |= part.end
         return known
 
-    def by(self, writer: str) -> tuple[Part, ...]:
-        """Return the parts of one writer."""
-        return tuple(part for part in self.parts if part.writer == writer)
+    def taken_over(self, parts: Iterable[Part], writer: str) -> Self:
+        """Return the notes after a writer has shown the parts of others again."""
+        again = [*parts]
+        now = (replace(part, writer=writer, has_ended=False) if part in again else part for part in self.parts)
+        return replace(self, parts=tuple(now))
+
+    def ended(self, writer: str) -> Self:
+        """Return the notes after a writer's trigger came to its end."""
+        now = (replace(part, has_ended=part.has_ended or part.writer == writer) for part in self.parts)
+        return replace(self, parts=tuple(now))
 
     def advanced(self, part: Part, *, offset: timedelta | None, at: datetime) -> Self:
         """
@@ -185,7 +195,8 @@ def _part(value: Any) -> Part | None:
     if not isinstance(job_id, str) or not isinstance(writer, str) or since is None:
         return None
     begin, end = _cursors(value.get("begin")), _cursors(value.get("end"))
-    return Part(job_id=job_id, writer=writer, since=since, begin=begin, end=end)
+    has_ended = value.get("has_ended") is True
+    return Part(job_id=job_id, writer=writer, since=since, begin=begin, end=end, has_ended=has_ended)
 
 
 def _cursors(value: Any) -> dict[str, Cursor]:

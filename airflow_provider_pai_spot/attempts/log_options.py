@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 
 from airflow_provider_pai_spot import settings
-from airflow_provider_pai_spot.dlc.stamps import offset_of
+from airflow_provider_pai_spot.dlc.stamps import in_utc, offset_of
 
 log = logging.getLogger(__name__)
 
 _AUTO = "auto"
+OVERWRITTEN = "overwritten"
+"""Airflow 3.3's triggerer opens its log file of a try anew with each trigger. To a remote storage it appends."""
+NOT_UPLOADED = "not uploaded"
+"""It uploads that file when a trigger ends, and not when it is ended itself; a finished task shows remote logs only."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +29,7 @@ class LogOptions:
     :param lines_per_look: new lines of one job that are copied at one look at most.
     :param pods: pods of one job that are followed at most.
     :param offset: how far the lines' times are ahead of UTC; None: found out from the lines.
-    :param repeats: whether a trigger writes again what Airflow has overwritten.
+    :param repeats: what a trigger writes again: `OVERWRITTEN`, `NOT_UPLOADED`.
     """
 
     interval: float
@@ -32,7 +37,7 @@ class LogOptions:
     lines_per_look: int = 5_000
     pods: int = 8
     offset: timedelta | None = None
-    repeats: bool = False
+    repeats: frozenset[str] = frozenset()
 
     @classmethod
     def configured(cls, interval: float) -> LogOptions:
@@ -43,13 +48,24 @@ class LogOptions:
             lines_per_look=settings.log_lines_per_look(),
             pods=settings.log_pods(),
             offset=_offset("log_time_zone", settings.log_time_zone()),
-            repeats=settings.repeat_trigger_logs(),
+            repeats=_repeats(),
         )
 
 
-def event_offset() -> timedelta | None:
-    """Return how far the times in front of event lines are ahead of UTC; None if the option is unreadable."""
-    return _offset("event_time_zone", settings.event_time_zone())
+def events_in_utc(lines: Iterable[str]) -> list[str]:
+    """Let event lines show when they happened: they carry a local time without a zone (observed: China's)."""
+    offset = _offset("event_time_zone", settings.event_time_zone())
+    return [in_utc(line, offset) for line in lines]
+
+
+def _repeats() -> frozenset[str]:
+    match settings.repeat_trigger_logs():
+        case "all":
+            return frozenset({OVERWRITTEN, NOT_UPLOADED})
+        case "no":
+            return frozenset()
+        case "auto":
+            return frozenset({NOT_UPLOADED if settings.remote_logging() else OVERWRITTEN})
 
 
 def _offset(option: str, zone: str) -> timedelta | None:

@@ -129,10 +129,5 @@ class PodLogs:
         return pod.is_history and ended is not None and read is not None and ended < read - _CLOCKS_DIFFER
 
 
-def short_name(pod_id: str) -> str:
-    """Return a pod's id without the job's part: `worker-0`."""
-    return pod_id.partition("-")[2] or pod_id
-
-
 def _has_begun(pod: Pod) -> bool:
     return pod.started_at is not None or pod.status not in ("", "Pending")

@@ -10,10 +10,11 @@ from typing import Any
 from airflow_provider_pai_spot.attempts.commands import Command, Do, Wait
 from airflow_provider_pai_spot.attempts.log_cursor import Line
 from airflow_provider_pai_spot.attempts.log_notes import Notes, Part, ShownSoFar
-from airflow_provider_pai_spot.attempts.log_options import LogOptions
+from airflow_provider_pai_spot.attempts.log_options import NOT_UPLOADED, OVERWRITTEN, LogOptions
 from airflow_provider_pai_spot.attempts.log_reading import MAX_LINES, LogSource, Reading, read_new
-from airflow_provider_pai_spot.attempts.log_sources import PodLog, PodLogs, short_name
+from airflow_provider_pai_spot.attempts.log_sources import PodLog, PodLogs
 from airflow_provider_pai_spot.dlc.job import Job
+from airflow_provider_pai_spot.dlc.pods import short_pod_id
 from airflow_provider_pai_spot.dlc.progress import last_progress
 from airflow_provider_pai_spot.dlc.stamps import in_utc, likely_offset
 
@@ -108,7 +109,7 @@ class LogStream:
             yield Wait(lag.total_seconds(), longest=lag.total_seconds())
             yield from self._copy(job)
         self._logs.close()
-        yield from self._write_down(job)
+        yield from self._write_down(job, has_ended=True)
 
     def _copy(self, job: Job) -> Steps:
         if not self._has_begun:
@@ -151,14 +152,14 @@ class LogStream:
             raise answer
 
     def _show(self, found: list[tuple[str, Line]]) -> None:
-        lines = [f"[{short_name(pod_id)}] {in_utc(line.text, self._offset)}" for pod_id, line in found]
+        lines = [f"[{short_pod_id(pod_id)}] {in_utc(line.text, self._offset)}" for pod_id, line in found]
         for line in lines[:_SINGLY]:
             self._log.info("%s", line)
         for start in range(_SINGLY, len(lines), _BLOCK):
             self._log.info("%s", "\n".join(lines[start : start + _BLOCK]))
 
     def _tell(self, source: LogSource, reading: Reading) -> None:
-        name = short_name(source.pod_id)
+        name = short_pod_id(source.pod_id)
         if reading.problem is not None:
             self._once(f"problem {name}", "the log of %s cannot be read for now: %s", name, reading.problem)
         else:
@@ -189,19 +190,25 @@ class LogStream:
             else:
                 self._shown = ShownSoFar.from_json(value, self._shown.try_number)
                 self._offset = self._shown.offset if self._offset is None else self._offset
-        if self._options.repeats and self._writer:
-            yield from self._repeat()
+        yield from self._repeat()
         known = self._shown.cursors(job.job_id)
         self._logs = PodLogs(known, most=self._options.pods, read_at=self._shown.at if known else None)
         self._has_begun = True
 
     def _repeat(self) -> Steps:
-        """Show again what this process showed of the try before: its log file begins anew with each trigger."""
-        for part in self._shown.by(self._writer):
-            self._log.info(
-                "Airflow has overwritten the lines of %s that were copied before; here they are", part.job_id
-            )
+        """Show again what was shown in this try and is not there any more."""
+        gone = [part for part in self._shown.parts if self._is_gone(part)]
+        for part in gone:
+            self._log.info("Airflow keeps no lines of %s that were copied before; here they are again", part.job_id)
             yield from self._show_again(part)
+        self._shown = self._shown.taken_over(gone, self._writer)
+
+    def _is_gone(self, part: Part) -> bool:
+        if not (self._writer and part.writer):
+            return False  # what workers write stays
+        if part.writer == self._writer:
+            return OVERWRITTEN in self._options.repeats
+        return NOT_UPLOADED in self._options.repeats and not part.has_ended
 
     def _show_again(self, part: Part) -> Steps:
         room = max(1, self._options.lines_per_look // max(1, len(part.end)))
@@ -212,12 +219,13 @@ class LogStream:
             found += [(log.source.pod_id, line) for line in end.covered(reading.lines, self._options.lag)]
         yield from self._put(found)
 
-    def _write_down(self, job: Job) -> Steps:
+    def _write_down(self, job: Job, *, has_ended: bool = False) -> Steps:
         cursors = self._logs.cursors()
         if self._notes is None or not cursors:
             return
         part = Part(job_id=job.job_id, writer=self._writer, since=self._logs.since, end=cursors)
         self._shown = self._shown.advanced(part, offset=self._offset, at=self._now())
+        self._shown = self._shown.ended(self._writer) if has_ended else self._shown
         answer = yield Do(partial(self._notes.write, self._shown.to_json()))
         if isinstance(answer, Exception):
             about = "how far pod logs were copied cannot be written down: lines may be repeated (%s)"

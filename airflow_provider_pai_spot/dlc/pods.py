@@ -76,7 +76,7 @@ class Pod:
     @property
     def short_id(self) -> str:
         """The id without the job's part: `worker-0`."""
-        return self.pod_id.partition("-")[2] or self.pod_id
+        return short_pod_id(self.pod_id)
 
     def summary(self) -> dict[str, Any]:
         """Return what an outcome keeps of it."""
@@ -97,6 +97,11 @@ def _detail(value: object) -> dict[str, Any]:
         return mapping_of(json.loads(value))
     except (ValueError, RecursionError):
         return {}
+
+
+def short_pod_id(pod_id: str) -> str:
+    """Return a pod's id without the job's part: `worker-0`."""
+    return pod_id.partition("-")[2] or pod_id
 
 
 def summary_has_failed(summary: Mapping[str, Any]) -> bool:

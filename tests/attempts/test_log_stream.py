@@ -17,7 +17,7 @@ from airflow_provider_pai_spot.attempts.follow import follow
 from airflow_provider_pai_spot.attempts.ledger import MemoryStore
 from airflow_provider_pai_spot.attempts.limits import WaitLimits
 from airflow_provider_pai_spot.attempts.log_notes import StoreNotes
-from airflow_provider_pai_spot.attempts.log_options import LogOptions
+from airflow_provider_pai_spot.attempts.log_options import NOT_UPLOADED, OVERWRITTEN, LogOptions
 from airflow_provider_pai_spot.attempts.log_stream import LogStream
 from airflow_provider_pai_spot.dlc.outcome import JobOutcome
 from airflow_provider_pai_spot.dlc.stamps import CHINA
@@ -75,7 +75,7 @@ class Bench:
         return self.hook.create_job({**body, "WorkspaceId": "1"})
 
     def stream(self, *, interval: float = 30, notes: Any = None, writer: str = "a", **options: Any) -> LogStream:
-        chosen = LogOptions(**{"interval": interval, "lag": LAG, "repeats": True, **options})
+        chosen = LogOptions(**{"interval": interval, "lag": LAG, "repeats": frozenset({OVERWRITTEN}), **options})
         kept = StoreNotes(self.store) if notes is None else notes
         return LogStream(chosen, now=self.clock.now, log=self.log, notes=kept, try_number=1, writer=writer)
 
@@ -189,8 +189,8 @@ def test_what_airflow_overwrites_at_a_deferral_is_written_again_once(bench: Benc
     del bench.log.lines[:]
     bench.follow(bench.submit(JobPlan(run_seconds=60, logs=("again",)), pods=2), bench.stream())
     assert bench.copied == {name: [*lines, "again"] for name, lines in whole.items()}
-    assert [line for line in bench.log.lines if "overwritten" in line] == [
-        f"INFO Airflow has overwritten the lines of {lost} that were copied before; here they are"
+    assert [line for line in bench.log.lines if "again" in line and lost in line] == [
+        f"INFO Airflow keeps no lines of {lost} that were copied before; here they are again"
     ]
 
 
@@ -207,10 +207,28 @@ def test_of_a_job_that_two_triggerers_watched_each_writes_its_own_part_again(ben
     assert bench.copied["worker-0"] == [*of_first, "again"]
 
 
+def test_what_a_triggerer_that_was_ended_has_not_uploaded_is_written_again(bench: Bench) -> None:
+    """Remote logging: the storage has what triggers wrote that came to their end, and nothing else."""
+    uploaded: list[str] = []
+
+    def watch(job_id: str, writer: str, *, looks: int | None = None) -> None:
+        bench.follow(job_id, bench.stream(writer=writer, repeats=frozenset({NOT_UPLOADED})), looks=looks)
+        if looks is None:
+            uploaded.extend(bench.copied["worker-0"])
+        del bench.log.lines[:]
+
+    lost = bench.submit(JobPlan(run_seconds=300, logs=LINES, revoke_after=200))
+    watch(lost, "first", looks=3)
+    watch(lost, "second", looks=3)
+    watch(lost, "third")
+    watch(bench.submit(JobPlan(run_seconds=30, logs=("again",))), "third")
+    assert uploaded == [*LINES[:81], "again"]
+
+
 def test_where_lines_stay_nothing_is_written_again(bench: Bench) -> None:
     lost = bench.submit(JobPlan(run_seconds=300, logs=LINES, revoke_after=100))
-    bench.follow(lost, bench.stream(repeats=False))
-    bench.follow(bench.submit(JobPlan(run_seconds=30, logs=("again",))), bench.stream(repeats=False))
+    bench.follow(lost, bench.stream(repeats=frozenset()))
+    bench.follow(bench.submit(JobPlan(run_seconds=30, logs=("again",))), bench.stream(repeats=frozenset()))
     assert bench.copied["worker-0"] == [*LINES[:41], "again"]
 
 

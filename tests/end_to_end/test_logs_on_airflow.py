@@ -71,5 +71,5 @@ def test_each_line_is_there_once_after_a_killed_triggerer_and_a_loss(
         assert abs(len(of_lost) - 2 * ran.total_seconds()) <= 3
         assert shown[pod][len(of_lost) :] == [*KEPT, "the key is ***"]
     assert shown["aimaster-0"] == ["watching", *WATCHING]
-    assert log.count("Airflow has overwritten the lines of") == 1
+    assert log.count("Airflow keeps no lines of") == 1
     assert (kept["Status"], "cannot" in log) == ("Succeeded", False)
