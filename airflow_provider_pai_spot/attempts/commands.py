@@ -80,6 +80,13 @@ class DiagnoseQueue:
 
 
 @dataclass(frozen=True, slots=True)
+class Pause:
+    """Let `seconds` pass, whatever happens to the job meanwhile; answered by anything."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class Wait:
     """
     Let `seconds` pass, then look again.
@@ -92,6 +99,6 @@ class Wait:
     longest: float | None = None
 
 
-Command = Look | Stop | ReadEvents | ReadPodEvents | ReadOffers | DiagnoseQueue | ReadLogs | Do | Wait
+Command = Look | Stop | ReadEvents | ReadPodEvents | ReadOffers | DiagnoseQueue | ReadLogs | Do | Pause | Wait
 Following = Generator[Command, Any, JobOutcome]
 """Following a job to its end: yields commands, is sent their answers, returns how the job ended."""

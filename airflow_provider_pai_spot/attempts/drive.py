@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Generator, Sequence
 from datetime import datetime
 from typing import Any, Protocol, TypeVar
@@ -11,6 +12,7 @@ from airflow_provider_pai_spot.attempts.commands import (
     DiagnoseQueue,
     Do,
     Look,
+    Pause,
     ReadEvents,
     ReadLogs,
     ReadOffers,
@@ -86,6 +88,9 @@ def answer(command: Command, reader: JobReader) -> Any:
                 reply = reader.get_quota_workload_diagnosis(quota_id, job_id)
             case Do(work):
                 reply = _do(work)
+            case Pause(seconds):
+                time.sleep(seconds)
+                reply = None
             case Wait():
                 raise TypeError("Wait is for the driver to carry out, it calls nothing")
     except PaiDlcError as error:
@@ -102,7 +107,7 @@ def drive(asking: Generator[Command, Any, Result], reader: JobReader, clock: Clo
         except StopIteration as end:
             result: Result = end.value
             return result
-        if isinstance(command, Wait):
+        if isinstance(command, Wait | Pause):
             clock.sleep(command.seconds)
             reply = None
         else:

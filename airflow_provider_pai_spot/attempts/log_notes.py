@@ -124,12 +124,14 @@ class ShownSoFar:
     :param parts: a new one begins with each job and each writer.
     :param offset: how far the lines' times are ahead of UTC, once that was found out.
     :param at: when this was noted down.
+    :param copying: where the newest part stood before the lines that are being copied right now; None if none are.
     """
 
     try_number: int
     parts: tuple[Part, ...] = ()
     offset: timedelta | None = None
     at: datetime | None = None
+    copying: Cursors | None = None
 
     def cursors(self, job_id: str) -> Cursors:
         """Return how far the job's logs have been shown, by anybody."""
@@ -139,28 +141,39 @@ class ShownSoFar:
                 known |= part.end
         return known
 
+    @property
+    def in_doubt(self) -> bool:
+        """Whether nobody knows if the lines of the last look have arrived."""
+        return self.copying is not None and bool(self.parts)
+
     def taken_over(self, parts: Iterable[Part], writer: str) -> Self:
         """Return the notes after a writer has shown the parts of others again."""
         again = [*parts]
         now = (replace(part, writer=writer, has_ended=False) if part in again else part for part in self.parts)
-        return replace(self, parts=tuple(now))
+        return replace(self, parts=tuple(now), copying=None)
 
     def ended(self, writer: str) -> Self:
         """Return the notes after a writer's trigger came to its end."""
         now = (replace(part, has_ended=part.has_ended or part.writer == writer) for part in self.parts)
         return replace(self, parts=tuple(now))
 
-    def advanced(self, part: Part, *, offset: timedelta | None, at: datetime) -> Self:
+    def advanced(self, part: Part, *, offset: timedelta | None, at: datetime, copying: Cursors | None = None) -> Self:
         """
-        Return the notes after more of a job was shown.
+        Return the notes after more of a job was shown, or, with `copying`, before it is.
 
-        :param part: what its writer has shown of it by now; where it began is filled in here.
+        :param part: what its writer has shown of it then; where it began is filled in here.
         """
         last = self.parts[-1] if self.parts else None
         if last is not None and (last.job_id, last.writer) == (part.job_id, part.writer):
-            return replace(self, parts=(*self.parts[:-1], replace(part, begin=last.begin)), offset=offset, at=at)
-        begun = replace(part, begin=self.cursors(part.job_id))
-        return replace(self, parts=(*self.parts, begun)[-_MAX_PARTS:], offset=offset, at=at)
+            parts = (*self.parts[:-1], replace(part, begin=last.begin))
+        else:
+            parts = (*self.parts, replace(part, begin=self.cursors(part.job_id)))[-_MAX_PARTS:]
+        return replace(self, parts=parts, offset=offset, at=at, copying=copying)
+
+    def without_last_look(self) -> Self:
+        """Return the notes as they were before that look."""
+        last = replace(self.parts[-1], end=self.copying or {})
+        return replace(self, parts=(*self.parts[:-1], last), copying=None)
 
     def to_json(self) -> dict[str, Any]:
         """Return the form that is stored."""
@@ -170,6 +183,7 @@ class ShownSoFar:
             "parts": [part.to_json() for part in self.parts],
             "offset": None if self.offset is None else self.offset.total_seconds(),
             "at": None if self.at is None else self.at.isoformat(),
+            "copying": None if self.copying is None else {key: one.to_json() for key, one in self.copying.items()},
         }
 
     @classmethod
@@ -185,6 +199,7 @@ class ShownSoFar:
             parts=tuple(part for part in read if part is not None),
             offset=timedelta(seconds=offset) if isinstance(offset, (int, float)) else None,
             at=time_of(value.get("at")),
+            copying=None if value.get("copying") is None else _cursors(value.get("copying")),
         )
 
 

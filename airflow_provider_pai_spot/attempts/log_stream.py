@@ -7,9 +7,9 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
-from airflow_provider_pai_spot.attempts.commands import Command, Do, Wait
+from airflow_provider_pai_spot.attempts.commands import Command, Do, Pause, Wait
 from airflow_provider_pai_spot.attempts.log_cursor import Line
-from airflow_provider_pai_spot.attempts.log_notes import Notes, Part, ShownSoFar
+from airflow_provider_pai_spot.attempts.log_notes import Cursors, Notes, Part, ShownSoFar
 from airflow_provider_pai_spot.attempts.log_options import NOT_UPLOADED, OVERWRITTEN, LogOptions
 from airflow_provider_pai_spot.attempts.log_reading import MAX_LINES, LogSource, Reading, read_new
 from airflow_provider_pai_spot.attempts.log_sources import PodLog, PodLogs
@@ -24,6 +24,10 @@ _JUST_ENDED = timedelta(minutes=1)
 _SINGLY = 100
 """Lines of one look that have a record each; a burst comes in blocks, for a record costs the triggerer 1 ms of CPU."""
 _BLOCK = 50
+
+_READ_AT_ONCE, _RECORD_SIZE, _ON_THE_WAY = 4_096, 250, 200_000
+"""Bytes: what Airflow 3.3's triggerer reads of log records at one turn, adds to each, and what a socket holds."""
+_TURN = 0.2
 
 Steps = Generator[Command, Any, None]
 
@@ -118,6 +122,7 @@ class LogStream:
         if left_out := self._logs.left_out(job):
             about = "the logs of %d more pods are not copied while they run ([pai_spot] log_pods)"
             self._once("pods", about, left_out)
+        before = self._logs.cursors()
         logs = self._logs.open()
         room = max(1, self._options.lines_per_look // max(1, len(logs)))
         found: list[tuple[str, Line]] = []
@@ -126,9 +131,17 @@ class LogStream:
             log.took(reading, self._now(), self._options.lag)
             self._keep_progress(log.source.pod_id, reading.lines)
             found += [(log.source.pod_id, line) for line in reading.lines]
-        if found:
-            yield from self._put(found)
-            yield from self._write_down(job)
+        if not found:
+            return
+        if self._is_far_away:
+            yield from self._write_down(job, copying=before)
+        yield from self._put(found)
+        yield from self._write_down(job)
+
+    @property
+    def _is_far_away(self) -> bool:
+        """Whether lines and notes go to Airflow on two ways, and it can be ended between the two."""
+        return self._notes is not None and self._writer != ""
 
     def _read(self, source: LogSource, log: PodLog, room: int) -> Generator[Command, Any, Reading]:
         reading = yield from read_new(
@@ -150,6 +163,8 @@ class LogStream:
         answer = yield Do(partial(self._show, _in_order(found)))
         if isinstance(answer, Exception):
             raise answer
+        if self._is_far_away:
+            yield Pause(_seconds_to_arrive(found))
 
     def _show(self, found: list[tuple[str, Line]]) -> None:
         lines = [f"[{short_pod_id(pod_id)}] {in_utc(line.text, self._offset)}" for pod_id, line in found]
@@ -201,6 +216,9 @@ class LogStream:
         for part in gone:
             self._log.info("Airflow keeps no lines of %s that were copied before; here they are again", part.job_id)
             yield from self._show_again(part)
+        if self._shown.in_doubt and self._shown.parts[-1] not in gone:
+            self._log.warning("a triggerer was ended while it copied lines: those of one look may be here twice")
+            self._shown = self._shown.without_last_look()
         self._shown = self._shown.taken_over(gone, self._writer)
 
     def _is_gone(self, part: Part) -> bool:
@@ -219,17 +237,28 @@ class LogStream:
             found += [(log.source.pod_id, line) for line in end.covered(reading.lines, self._options.lag)]
         yield from self._put(found)
 
-    def _write_down(self, job: Job, *, has_ended: bool = False) -> Steps:
+    def _write_down(self, job: Job, *, copying: Cursors | None = None, has_ended: bool = False) -> Steps:
         cursors = self._logs.cursors()
         if self._notes is None or not cursors:
             return
         part = Part(job_id=job.job_id, writer=self._writer, since=self._logs.since, end=cursors)
-        self._shown = self._shown.advanced(part, offset=self._offset, at=self._now())
+        self._shown = self._shown.advanced(part, offset=self._offset, at=self._now(), copying=copying)
         self._shown = self._shown.ended(self._writer) if has_ended else self._shown
         answer = yield Do(partial(self._notes.write, self._shown.to_json()))
         if isinstance(answer, Exception):
             about = "how far pod logs were copied cannot be written down: lines may be repeated (%s)"
             self._once("notes", about, answer)
+
+
+def _seconds_to_arrive(found: list[tuple[str, Line]]) -> float:
+    """
+    Return how long a triggerer's lines are on their way from its trigger to its log file.
+
+    It takes 4 kB of them at each turn of a loop that asks the database thrice; a request of the trigger can overtake
+    them. A fifth of a second for a turn was measured on a machine with ten times more to do than it can.
+    """
+    size = sum(len(line.text) + _RECORD_SIZE for _, line in found)
+    return _TURN * (2 + min(size, _ON_THE_WAY) // _READ_AT_ONCE)
 
 
 def _in_order(found: list[tuple[str, Line]]) -> list[tuple[str, Line]]:

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from airflow_provider_pai_spot import settings
 from airflow_provider_pai_spot.attempts.airflow_state import task_is_over
-from airflow_provider_pai_spot.attempts.commands import Following, Wait
+from airflow_provider_pai_spot.attempts.commands import Following, Pause, Wait
 from airflow_provider_pai_spot.attempts.drive import JobReader, answer
 from airflow_provider_pai_spot.attempts.follow import follow
 from airflow_provider_pai_spot.attempts.identity import TaskIdentity
@@ -88,6 +88,9 @@ async def _drive(following: Following, hook: JobReader, clock: Clock) -> JobOutc
         if isinstance(command, Wait):
             jitter = random.uniform(*_JITTER)  # noqa: S311 - spreads the polls of many triggers
             await clock.asleep(command.seconds * jitter)
+            reply = None
+        elif isinstance(command, Pause):
+            await clock.asleep(command.seconds)
             reply = None
         else:
             reply = await in_dlc_thread(answer, command, hook)

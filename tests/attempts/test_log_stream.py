@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_pai_spot.attempts.commands import Command, Following, Look
+from airflow_provider_pai_spot.attempts.commands import Command, Do, Following, Look, Pause
 from airflow_provider_pai_spot.attempts.drive import drive
 from airflow_provider_pai_spot.attempts.follow import follow
 from airflow_provider_pai_spot.attempts.ledger import MemoryStore
@@ -151,6 +151,40 @@ def test_a_restarted_triggerer_goes_on_where_the_last_one_was(bench: Bench, look
         bench.follow(job_id, bench.stream(writer=writer), looks=looks)
     bench.follow(job_id, bench.stream(writer="fourth"))
     assert bench.copied == {"worker-0": [*LINES], "worker-1": [*LINES]}
+
+
+@pytest.mark.parametrize("dies_at", ["before its lines", "after its lines"])
+def test_a_triggerer_that_dies_while_it_copies_loses_nothing_and_what_may_be_there_twice_is_marked(
+    bench: Bench, dies_at: str
+) -> None:
+    """Lines and notes go to Airflow on two ways; whether lines have arrived that were sent is not known."""
+    job_id = bench.submit(JobPlan(run_seconds=300, logs=LINES))
+    bench.follow(job_id, bench.stream(writer="first"), looks=3)
+    before = bench.copied["worker-0"]
+    doomed = bench.stream(writer="second")
+    steps = follow(
+        job_id, limits=WaitLimits(), poll_interval=30, now=bench.clock.now, log=bench.log, companions=[doomed]
+    )
+    dying = cut_off_at_pause(steps, after_its_lines=dies_at == "after its lines")
+    drive(dying, bench.hook, bench.clock)
+    bench.follow(job_id, bench.stream(writer="third"))
+    copied = bench.copied["worker-0"]
+    twice = [] if dies_at == "before its lines" else [*LINES[len(before) : len(copied) - len(LINES) + len(before)]]
+    assert copied == [*before, *twice, *LINES[len(before) :]]
+    mark = "WARNING a triggerer was ended while it copied lines: those of one look may be here twice"
+    assert bench.log.lines.count(mark) == 1
+
+
+def cut_off_at_pause(following: Following, *, after_its_lines: bool) -> Generator[Command, Any, Any]:
+    """Die when the lines of the first look that has some were noted down as being copied, or were just sent."""
+    reply: Any = None
+    while True:
+        command = following.send(reply)
+        if isinstance(command, Pause):
+            return
+        if isinstance(command, Do) and not after_its_lines and "_show" in repr(command.work):
+            return
+        reply = yield command
 
 
 def test_lines_show_their_time_in_utc_whatever_dlc_writes(bench: Bench) -> None:

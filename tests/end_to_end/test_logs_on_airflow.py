@@ -48,9 +48,9 @@ def test_each_line_is_there_once_after_a_killed_triggerer_and_a_loss(
         return [job for job in control.jobs() if job["DisplayName"] == RUN_ID]
 
     def just_noted() -> bool:
-        """A look is over and the next is seconds away."""
+        """A look is over, its lines have arrived, and the next look is seconds away."""
         before = note()
-        return eventually(lambda: note() != before)
+        return eventually(lambda: note() != before and note()["copying"] is None)
 
     assert eventually(lambda: lines() >= 20)
     assert just_noted()
@@ -72,4 +72,5 @@ def test_each_line_is_there_once_after_a_killed_triggerer_and_a_loss(
         assert shown[pod][len(of_lost) :] == [*KEPT, "the key is ***"]
     assert shown["aimaster-0"] == ["watching", *WATCHING]
     assert log.count("Airflow keeps no lines of") == 1
+    assert "here twice" not in log
     assert (kept["Status"], "cannot" in log) == ("Succeeded", False)

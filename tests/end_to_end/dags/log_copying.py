@@ -19,5 +19,5 @@ with DAG("log_copying", schedule=None, start_date=pendulum.datetime(2026, 1, 1))
         settings={"EnableErrorMonitoringInAIMaster": True},
         spot_discount_limit=0.6,
         poll_interval=2,
-        log_poll_interval=timedelta(seconds=6),
+        log_poll_interval=timedelta(seconds=12),
     )
