@@ -26,14 +26,18 @@ class PodLog:
     """
     One incarnation's log.
 
+    :param number: counts the logs of a job; that of a former incarnation is smaller.
     :param not_before: what is older was read or left out.
+    :param read_at: when it was read last.
     :param ended_at: when it was first seen that the incarnation has ended, by our clock.
     :param is_closed: whether all of it was read.
     """
 
     source: LogSource
     cursor: Cursor = field(default_factory=Cursor)
+    number: int = 0
     not_before: datetime | None = None
+    read_at: datetime = _NEVER
     ended_at: datetime | None = None
     is_closed: bool = False
 
@@ -50,7 +54,7 @@ class PodLog:
 
     def took(self, reading: Reading, now: datetime, lag: timedelta) -> None:
         """Go on after a reading; a log that ended is closed once its last lines must have shown."""
-        self.cursor = reading.cursor
+        self.cursor, self.read_at = reading.cursor, now
         if reading.flooded:
             self.not_before = now - lag
         elif reading.reached is not None:
@@ -94,8 +98,8 @@ class PodLogs:
                 log.ended_at = (log.ended_at or now) if ended else None
 
     def open(self) -> list[PodLog]:
-        """Return the logs that are still to be read, former incarnations before those that took their place."""
-        return [log for log in self._logs.values() if not log.is_closed]
+        """Return the logs that are still to be read, those first that were not read for longest."""
+        return sorted((log for log in self._logs.values() if not log.is_closed), key=lambda log: log.read_at)
 
     def left_out(self, job: Job) -> int:
         """Return how many pods are more than are read."""
@@ -118,7 +122,7 @@ class PodLogs:
         begins_at = (pod.started_at - _BEFORE_START) if pod.started_at else self.since
         log = PodLog(source=LogSource(job.job_id, pod.pod_id, pod.pod_uid, begins_at))
         if log.key not in self._logs:
-            log.cursor = self._known.get(log.key, log.cursor)
+            log.cursor, log.number = self._known.get(log.key, log.cursor), len(self._logs)
             log.is_closed = log.key not in self._known and self._was_over(pod)
             self._logs[log.key] = log
         return self._logs[log.key]

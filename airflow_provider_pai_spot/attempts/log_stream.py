@@ -21,6 +21,9 @@ from airflow_provider_pai_spot.dlc.stamps import in_utc, likely_offset
 _JUST_ENDED = timedelta(minutes=1)
 """How far DLC's clock and ours may differ: an end that lies further back is no news, and all its lines are there."""
 
+_LONGEST_LOOK = timedelta(seconds=20)
+"""While logs are read nobody looks at the job and its limits; a DLC that answers slowly must not make that long."""
+
 _SINGLY = 100
 """Lines of one look that have a record each; a burst comes in blocks, for a record costs the triggerer 1 ms of CPU."""
 _BLOCK = 50
@@ -125,12 +128,17 @@ class LogStream:
         before = self._logs.cursors()
         logs = self._logs.open()
         room = max(1, self._options.lines_per_look // max(1, len(logs)))
-        found: list[tuple[str, Line]] = []
+        new: list[tuple[PodLog, list[Line]]] = []
+        enough = self._now() + _LONGEST_LOOK
         for log in logs:
+            if self._now() > enough and not job.is_decided:
+                break  # the rest comes first at the next look
             reading = yield from self._read(log.source, log, room)
             log.took(reading, self._now(), self._options.lag)
             self._keep_progress(log.source.pod_id, reading.lines)
-            found += [(log.source.pod_id, line) for line in reading.lines]
+            new.append((log, reading.lines))
+        new.sort(key=lambda one: one[0].number)
+        found = [(log.source.pod_id, line) for log, lines in new for line in lines]
         if not found:
             return
         if self._is_far_away:

@@ -361,6 +361,28 @@ def test_a_log_that_cannot_be_read_is_told_once_and_read_later(bench: Bench) -> 
     assert len([line for line in bench.log.lines if "cannot be read for now" in line]) == 1
 
 
+def test_a_dlc_that_answers_slowly_keeps_nobody_from_looking_at_the_job(bench: Bench) -> None:
+    job_id = bench.submit(JobPlan(run_seconds=600, logs=LINES), pods=6)
+    asked: list[str] = []
+
+    class Slow:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(bench.hook, name)
+
+        def get_pod_logs(self, *ids: str, **query: Any) -> list[str]:
+            asked.append(ids[1][-1])
+            bench.clock.sleep(9)
+            return bench.hook.get_pod_logs(*ids, **query)
+
+    steps = follow(
+        job_id, limits=WaitLimits(), poll_interval=30, now=bench.clock.now, log=bench.log, companions=[bench.stream()]
+    )
+    drive(steps, Slow(), bench.clock)
+    assert asked[:6] == [*"012345"]
+    assert bench.copied == {f"worker-{index}": [*LINES] for index in range(6)}
+    assert bench.emulator.control.requests()["GetJob"] >= 600 / (30 + 3 * 9)
+
+
 class BrokenNotes:
     """An Airflow that does not answer."""
 
