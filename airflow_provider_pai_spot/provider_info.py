@@ -185,6 +185,12 @@ def _options() -> dict[str, Any]:
             "checkpoint_uri. off: do not look.",
             example="s3://oss_default",
         ),
+        "jobs_per_list": _option(
+            "integer",
+            "100",
+            "How many waiting jobs the triggerer asks for with one ListJobs, 100 at most. A list that DLC refuses "
+            "as too large is asked for in halves all the same.",
+        ),
         "log_tail_lines": _option(
             "integer", "50", "How many lines of each failing pod's log are copied into the task log."
         ),

@@ -61,6 +61,11 @@ def checkpoint_storage() -> str:
     return text
 
 
+def jobs_per_list() -> int:
+    """How many jobs the triggerer asks for with one ListJobs: 1 to 100, DLC's largest page."""
+    return max(1, min(100, int(_seconds("jobs_per_list"))))
+
+
 def log_tail_lines() -> int:
     """How many lines of each failing pod's log go into the task log."""
     return int(_seconds("log_tail_lines"))

@@ -12,9 +12,22 @@ from airflow_provider_pai_spot.dlc.outcome import JobOutcome
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Read the job; answered by GetJob's JSON or by the exception that the call raised."""
+    """Read the job; answered by GetJob's JSON, by the exception that the call raised, or by `Missed`."""
 
     job_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Missed:
+    """
+    How a driver that hears of changes by itself answers `Look` when it hears nothing good any more.
+
+    :param error: why.
+    :param last_good: when the last good answer came, aware; None if there was none.
+    """
+
+    error: Exception
+    last_good: datetime | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from airflow_provider_pai_spot.attempts.commands import (
     Command,
     Following,
     Look,
+    Missed,
     ReadEvents,
     ReadPodEvents,
     Stop,
@@ -127,6 +128,9 @@ class _Follower:
 
     def read(self, answer: Any) -> Job | None:
         """Take one answer; None if it was an error that may pass."""
+        if isinstance(answer, Missed):
+            self._last_good = max(self._last_good, answer.last_good or self._last_good)
+            answer = answer.error
         if isinstance(answer, Exception):
             self._missed(answer)
             return None

@@ -150,6 +150,10 @@ class DlcClient:
         self._said.add(what)
         return True
 
+    def said(self, what: str) -> bool:
+        """Whether `what` was mentioned before."""
+        return what in self._said
+
     def _send(
         self,
         operation: Operation,

@@ -10,31 +10,57 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, TypeVar
 
-_LOOKS_AT_ONCE = 4
-_STOPS_AT_ONCE = 4
+_CALLS, _LOOKS, _STOPS = "pai-dlc", "pai-dlc-watch", "pai-dlc-stop"
+_THREADS = {_CALLS: 4, _LOOKS: 4, _STOPS: 4}
 _pools: dict[str, ThreadPoolExecutor] = {}
+_lock = threading.Lock()
 
 Answer = TypeVar("Answer")
 
 
 async def in_dlc_thread(call: Callable[..., Answer], *args: Any, **kwargs: Any) -> Answer:
     """Run a blocking call to DLC without blocking the event loop."""
-    return await _in_pool("pai-dlc", _LOOKS_AT_ONCE, partial(call, *args, **kwargs))
+    return await _in_pool(_CALLS, partial(call, *args, **kwargs))
+
+
+async def in_watch_thread(call: Callable[..., Answer], *args: Any, **kwargs: Any) -> Answer:
+    """The same for the looks that tell what happened to jobs: they must not queue behind logs and events."""
+    return await _in_pool(_LOOKS, partial(call, *args, **kwargs))
 
 
 async def in_stop_thread(call: Callable[..., Answer], *args: Any, **kwargs: Any) -> Answer:
     """The same for what must not queue behind a thousand looks: a stop has 30 s, and then nobody is left to do it."""
-    return await _in_pool("pai-dlc-stop", _STOPS_AT_ONCE, partial(call, *args, **kwargs))
+    return await _in_pool(_STOPS, partial(call, *args, **kwargs))
 
 
-async def _in_pool(name: str, threads: int, call: Callable[[], Answer]) -> Answer:
-    pool = _pools.get(name)
-    if pool is None:  # one of each name for a process, made when first needed
-        pool = _pools[name] = ThreadPoolExecutor(threads, thread_name_prefix=name)
+def start_threads() -> None:
+    """
+    Start all threads, unless they run; not to be called on the event loop.
+
+    Whoever starts a thread waits until it runs, which takes long while another one imports something big.
+    """
+    for name in _THREADS:
+        _pool(name)
+
+
+def _pool(name: str) -> ThreadPoolExecutor:
+    with _lock:
+        if name not in _pools:
+            pool = ThreadPoolExecutor(_THREADS[name], thread_name_prefix=name)
+            all_run = threading.Barrier(_THREADS[name])
+            for started in [pool.submit(all_run.wait) for _ in range(_THREADS[name])]:
+                started.result()
+            _pools[name] = pool
+        return _pools[name]
+
+
+async def _in_pool(name: str, call: Callable[[], Answer]) -> Answer:
+    pool = _pools.get(name) or await asyncio.to_thread(_pool, name)
     # The context tells Airflow whose log a line belongs to.
     return await asyncio.get_running_loop().run_in_executor(pool, contextvars.copy_context().run, call)

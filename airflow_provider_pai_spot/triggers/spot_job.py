@@ -7,6 +7,7 @@ import contextlib
 import importlib
 from collections.abc import AsyncIterator, Coroutine
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from airflow_provider_pai_spot.attempts.identity import TaskIdentity
 
 _WATCH = "airflow_provider_pai_spot.triggers.watch"
+_loading: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Future[Any]] = WeakKeyDictionary()
 
 
 class SpotJobTrigger(BaseTrigger):
@@ -129,5 +131,14 @@ async def _through_cancellation(work: Coroutine[Any, Any, None]) -> None:
 
 
 async def _load_watch() -> Any:
-    """Load what only a triggerer needs, off its event loop: a DAG parse imports this module too."""
-    return await asyncio.get_running_loop().run_in_executor(None, importlib.import_module, _WATCH)
+    """Load what only a triggerer needs, once and off its event loop: a DAG parse imports this module too."""
+    loop = asyncio.get_running_loop()
+    if loop not in _loading or (_loading[loop].done() and _loading[loop].exception()):
+        _loading[loop] = loop.run_in_executor(None, _import_watch)
+    return await asyncio.shield(_loading[loop])
+
+
+def _import_watch() -> Any:
+    watch = importlib.import_module(_WATCH)
+    watch.start_threads()
+    return watch

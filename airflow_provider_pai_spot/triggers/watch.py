@@ -1,17 +1,14 @@
-"""What SpotJobTrigger does in the triggerer: drive `follow` on the event loop, and stop a job nobody wants."""
+"""What SpotJobTrigger does in the triggerer: follow its job, and stop one that nobody wants."""
 
 from __future__ import annotations
 
 import asyncio
-import random
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, Protocol
+from typing import Protocol
 
 from airflow_provider_pai_spot import settings
 from airflow_provider_pai_spot.attempts.airflow_state import task_is_over
-from airflow_provider_pai_spot.attempts.commands import Following, Pause, Wait
-from airflow_provider_pai_spot.attempts.drive import JobReader, answer
 from airflow_provider_pai_spot.attempts.follow import follow
 from airflow_provider_pai_spot.attempts.identity import TaskIdentity
 from airflow_provider_pai_spot.attempts.judging import rules_in_force
@@ -19,18 +16,20 @@ from airflow_provider_pai_spot.attempts.limits import WaitLimits
 from airflow_provider_pai_spot.attempts.log_setup import stream_in_triggerer
 from airflow_provider_pai_spot.attempts.log_stream import LogStream
 from airflow_provider_pai_spot.attempts.queue_word import QueueWord
-from airflow_provider_pai_spot.clock import Clock
 from airflow_provider_pai_spot.dlc.job import Job
 from airflow_provider_pai_spot.dlc.outcome import JobOutcome
 from airflow_provider_pai_spot.dlc.status import Phase, is_decided, phase_of
 from airflow_provider_pai_spot.exceptions import PaiDlcError
 from airflow_provider_pai_spot.hooks.pai_dlc import PaiDlcHook
 from airflow_provider_pai_spot.hooks.retrying import RetryRules
-from airflow_provider_pai_spot.triggers.dlc_threads import in_dlc_thread, in_stop_thread
+from airflow_provider_pai_spot.triggers.dlc_threads import in_dlc_thread, in_stop_thread, start_threads
 from airflow_provider_pai_spot.triggers.early_question import EARLY_QUESTION
+from airflow_provider_pai_spot.triggers.pursuit import Pursuit, prepares_machines
 from airflow_provider_pai_spot.triggers.spot_job import SpotJobTrigger
+from airflow_provider_pai_spot.triggers.watchers import connection_of
 
-_JITTER = (0.9, 1.1)
+__all__ = ["follow_to_the_end", "start_threads", "stop_if_task_is_over"]
+
 _ONCE = RetryRules(attempts=1)  # the trigger looks again anyway; waiting in one of the few threads would delay others
 _STOP_SEEN_WITHIN = 20.0
 """Seconds in which a stop must show; below Airflow's `[triggerer] on_kill_timeout` of 30 s."""
@@ -46,19 +45,28 @@ async def follow_to_the_end(trigger: SpotJobTrigger) -> JobOutcome:
     if trigger.task_instance is not None and trigger.cancel_on_kill:
         EARLY_QUESTION.ask(partial(_task_is_over, trigger))
     await in_dlc_thread(rules_in_force)  # imports the user's own module, which must not happen on the event loop
-    hook = await _hook_of(trigger)
     word = QueueWord(unusual_wait=settings.unusual_wait(), now=clock.now, log=trigger.log)
     logs = _logs_of(trigger)
+    limits = _limits_of(trigger)
+    pursuit = Pursuit(
+        trigger.job_id,
+        hook=await _hook_of(trigger),
+        renew=partial(_hook_of, trigger),
+        limits=limits,
+        poll_interval=trigger.poll_interval,
+        clock=clock,
+        pods_needed=prepares_machines if logs is None else _always,
+    )
     following = follow(
         trigger.job_id,
-        limits=_limits_of(trigger),
+        limits=limits,
         poll_interval=trigger.poll_interval,
         now=clock.now,
         log=trigger.log,
         spot=True,
         companions=(word,) if logs is None else (word, logs),
     )
-    outcome = await _drive(following, hook, clock)
+    outcome = await pursuit.to_the_end(following)
     outcome = outcome if logs is None else outcome.with_progress(logs.progress)
     await clock.asleep(max(0.0, earliest - clock.now().timestamp()))
     return outcome
@@ -77,23 +85,8 @@ async def stop_if_task_is_over(trigger: SpotJobTrigger) -> None:
     await _stop_and_see(trigger, hook)
 
 
-async def _drive(following: Following, hook: JobReader, clock: Clock) -> JobOutcome:
-    reply: Any = None
-    while True:
-        try:
-            command = following.send(reply)
-        except StopIteration as end:
-            outcome: JobOutcome = end.value
-            return outcome
-        if isinstance(command, Wait):
-            jitter = random.uniform(*_JITTER)  # noqa: S311 - spreads the polls of many triggers
-            await clock.asleep(command.seconds * jitter)
-            reply = None
-        elif isinstance(command, Pause):
-            await clock.asleep(command.seconds)
-            reply = None
-        else:
-            reply = await in_dlc_thread(answer, command, hook)
+def _always(_status: str) -> bool:
+    return True
 
 
 def _logs_of(trigger: SpotJobTrigger) -> LogStream | None:
@@ -124,7 +117,7 @@ def _min_dwell(trigger: SpotJobTrigger) -> float:
 
 
 async def _hook_of(trigger: SpotJobTrigger) -> PaiDlcHook:
-    connection = await PaiDlcHook.aget_connection(trigger.pai_dlc_conn_id)
+    connection = await connection_of(trigger.pai_dlc_conn_id)
     return PaiDlcHook.from_connection(
         connection, region_id=trigger.region_id, workspace_id=trigger.workspace_id, retry_rules=_ONCE
     )

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_pai_spot.attempts.commands import Look, ReadEvents, ReadPodEvents, Stop, Wait
+from airflow_provider_pai_spot.attempts.commands import Look, Missed, ReadEvents, ReadPodEvents, Stop, Wait
 from airflow_provider_pai_spot.attempts.follow import follow
 from airflow_provider_pai_spot.attempts.limits import WaitLimits
 from airflow_provider_pai_spot.attempts.unseen import JOB_GONE, NOT_OBSERVED
@@ -297,3 +297,22 @@ def test_a_secret_in_an_event_is_neither_logged_nor_evidence(clock: Any, kept_lo
     assert outcome.evidence[0] == "Failed to pull image: https://***@hub/x token=***"
     assert "planted" not in "".join(kept_log.lines)
     assert any("last seen: Failed to pull image" in line for line in kept_log.lines)
+
+
+def test_a_driver_that_hears_of_changes_by_itself_says_when_all_was_well(clock: Any, kept_log: Any) -> None:
+    """Nobody looked for two hours, because nothing changed; the tolerance counts from the last good answer."""
+    following = follow(
+        JOB, limits=WaitLimits(poll_error_tolerance=900.0), poll_interval=30, now=clock.now, log=kept_log
+    )
+    error = PaiDlcUnavailable("ListJobs: 503", status_code=503)
+    following.send(None)
+    assert isinstance(following.send({"JobId": JOB, "Status": "Running"}), Wait)
+    clock.sleep(7200.0)
+    last_good = clock.now() - timedelta(seconds=60)
+    following.send(None)
+    assert isinstance(following.send(Missed(error, last_good)), Wait)
+    clock.sleep(900.0)
+    following.send(None)
+    with pytest.raises(StopIteration) as end:
+        following.send(Missed(error, last_good))
+    assert end.value.value.rule == NOT_OBSERVED

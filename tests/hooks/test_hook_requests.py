@@ -223,6 +223,37 @@ def test_jobs_of_others_are_left_out_where_the_caller_may_not_see_them(
     assert capsys.readouterr().out.count("caller's own jobs") == 1
 
 
+def test_a_page_of_jobs_by_id_is_one_request_and_is_handed_over_as_it_came(hook: Any, dlc: Any) -> None:
+    items = [{"JobId": f"dlc{n}"} for n in range(98)] + [None, "odd"]
+    dlc.script(dlc.answer(body={"Jobs": items, "TotalCount": 100}))
+    assert hook().list_page([f"dlc{n}" for n in range(100)]) == items
+    [seen] = dlc.seen
+    assert len(seen.query["JobIds"].split(",")) == 100
+    asked = {key: value for key, value in seen.query.items() if key != "JobIds"}
+    assert asked == {
+        "WorkspaceId": "7",
+        "StartTime": "2026-04-04T12:00:00Z",
+        "ShowOwn": "False",
+        "PageNumber": "1",
+        "PageSize": "100",
+    }
+
+
+def test_a_caller_who_may_see_only_its_own_jobs_is_refused_once_not_for_each_page(hook: Any, dlc: Any) -> None:
+    forbidden = dlc.answer(403, {"Code": "Forbidden"})
+    dlc.script(forbidden, dlc.answer(body={"Jobs": [{"JobId": "mine"}]}))
+    client = hook(workspace_id="page-of-own-test")
+    for _ in range(3):
+        assert client.list_page(["mine"]) == [{"JobId": "mine"}]
+    assert ["ShowOwn" in seen.query for seen in dlc.seen] == [True, False, False, False]
+
+
+def test_a_page_that_is_refused_either_way_is_refused(hook: Any, dlc: Any) -> None:
+    dlc.script(dlc.answer(403, {"Code": "Forbidden"}))
+    with pytest.raises(PaiDlcRefused):
+        hook(workspace_id="page-refused-test").list_page(["dlc1"])
+
+
 @pytest.mark.parametrize("show_own", [None, True])
 def test_a_refusal_that_is_not_about_others_stays_a_refusal(hook: Any, dlc: Any, show_own: Any) -> None:
     dlc.script(dlc.answer(403, {"Code": "Forbidden"}))

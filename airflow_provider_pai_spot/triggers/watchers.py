@@ -1,0 +1,78 @@
+"""
+What the triggers of one event loop share: a watcher for each connection, and connections that were just read.
+
+Kept by loop, never by its id, which a later loop may have again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from airflow_provider_pai_spot import settings
+from airflow_provider_pai_spot.hooks.pai_dlc import PaiDlcHook
+from airflow_provider_pai_spot.triggers.job_watcher import JobWatcher
+
+_CONNECTION_GOOD_FOR = 30.0
+"""Seconds: a thousand triggers that start together ask Airflow once."""
+
+
+@dataclass(slots=True)
+class _ReadConnection:
+    """A connection as Airflow told it last; the lock lets one ask while the others wait."""
+
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    connection: Any = None
+    read_at: float = float("-inf")
+
+
+@dataclass(slots=True)
+class _Shared:
+    watchers: dict[str, JobWatcher] = field(default_factory=dict)
+    connections: dict[str, _ReadConnection] = field(default_factory=dict)
+
+
+_by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, _Shared] = WeakKeyDictionary()
+
+
+def watcher_for(hook: PaiDlcHook) -> JobWatcher:
+    """Return the running loop's watcher for everything that this hook's connection, region and workspace tell apart."""
+    watchers, key = _of_this_loop().watchers, hook.fingerprint
+    if key not in watchers:
+        watchers[key] = JobWatcher(
+            hook.list_page,
+            batch_size=settings.jobs_per_list(),
+            name=repr(hook.pai_dlc_conn_id),
+            on_empty=partial(_forget, watchers, key),
+        )
+    return watchers[key]
+
+
+def _forget(watchers: dict[str, JobWatcher], key: str) -> None:
+    watchers.pop(key, None)
+
+
+async def connection_of(conn_id: str, ask: Callable[[str], Awaitable[Any]] | None = None) -> Any:
+    """
+    Return a connection that was read by this loop within the last half minute.
+
+    :param ask: how Airflow is asked; by `BaseHook.aget_connection` if None.
+    :raises AirflowNotFoundException: there is no such connection.
+    """
+    known = _of_this_loop().connections.setdefault(conn_id, _ReadConnection())
+    async with known.lock:
+        now = asyncio.get_running_loop().time()
+        if now - known.read_at >= _CONNECTION_GOOD_FOR:
+            known.connection = await (ask or PaiDlcHook.aget_connection)(conn_id)
+            known.read_at = now
+        return known.connection
+
+
+def _of_this_loop() -> _Shared:
+    for loop in [loop for loop in _by_loop if loop.is_closed()]:  # its watchers refer to it and keep it alive
+        del _by_loop[loop]
+    return _by_loop.setdefault(asyncio.get_running_loop(), _Shared())

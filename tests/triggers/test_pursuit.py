@@ -1,0 +1,310 @@
+"""A job followed by way of the watcher: what is asked singly, what is logged, and how each end is reached."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Awaitable, Callable, Generator, Sequence
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from scripted_dlc import ScriptedDlc, ids, raising
+from virtual_time import EPOCH, LoopClock, in_virtual_time
+
+from airflow_provider_pai_spot.attempts.commands import Command, ReadEvents
+from airflow_provider_pai_spot.attempts.follow import follow
+from airflow_provider_pai_spot.attempts.limits import WaitLimits
+from airflow_provider_pai_spot.attempts.unseen import JOB_GONE, NOT_OBSERVED
+from airflow_provider_pai_spot.dlc.job import Job
+from airflow_provider_pai_spot.dlc.outcome import JobOutcome, StopReason, Verdict
+from airflow_provider_pai_spot.exceptions import PaiDlcNotFound, PaiDlcRefused, PaiDlcThrottled, PaiDlcUnavailable
+from airflow_provider_pai_spot.triggers.pursuit import Pursuit
+
+PERIOD = 30.0
+JOB = ids(1)[0]
+Script = Callable[[ScriptedDlc], Awaitable[None]]
+
+
+def pursue(
+    dlc: ScriptedDlc,
+    job_id: str = JOB,
+    *,
+    renew: Callable[[], Any] | None = None,
+    companions: Sequence[Any] = (),
+    **limits: Any,
+) -> Awaitable[JobOutcome]:
+    """Follow one job of `dlc` to its end on the running loop."""
+    clock = LoopClock()
+    wait_limits = WaitLimits(**limits)
+    dlc.time = asyncio.get_running_loop().time
+
+    async def again() -> Any:
+        return renew() if renew else dlc
+
+    pursuit = Pursuit(
+        job_id,
+        hook=dlc,  # type: ignore[arg-type]  # the part of it that is used
+        renew=again,
+        limits=wait_limits,
+        poll_interval=PERIOD,
+        clock=clock,
+        **({"pods_needed": lambda _status: True} if companions else {}),  # type: ignore[arg-type]
+    )
+    return pursuit.to_the_end(
+        follow(
+            job_id,
+            limits=wait_limits,
+            poll_interval=PERIOD,
+            now=clock.now,
+            log=logging.getLogger("pursued"),
+            spot=True,
+            companions=companions,
+        )
+    )
+
+
+def outcome_of(dlc: ScriptedDlc, *steps: tuple[float, Callable[[], Any]], **options: Any) -> JobOutcome:
+    """Follow `JOB` in virtual time while `steps` happen at their moments."""
+
+    async def story() -> JobOutcome:
+        for at, step in steps:
+            asyncio.get_running_loop().call_later(at, step)
+        return await pursue(dlc, **options)
+
+    return in_virtual_time(story())
+
+
+def lines_of(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.name == "pursued"]
+
+
+@pytest.fixture
+def dlc() -> ScriptedDlc:
+    made = ScriptedDlc()
+    made.add([JOB])
+    return made
+
+
+def test_a_quiet_day_costs_lists_only_and_the_end_is_read_singly(dlc: ScriptedDlc, caplog: Any) -> None:
+    caplog.set_level("INFO")
+    outcome = outcome_of(
+        dlc,
+        (3600.0, lambda: dlc.put(JOB, "Running")),
+        (86_400.0, lambda: dlc.put(JOB, "Succeeded", ReasonCode="JobSucceeded")),
+    )
+    assert outcome.verdict is Verdict.SUCCEEDED
+    assert len(dlc.singles) == 1
+    assert dlc.singles[0][0] <= 86_400.0 + 1.1 * PERIOD
+    assert [line.split(" after ")[0] for line in lines_of(caplog)] == [
+        f"{JOB}: Queuing",
+        f"{JOB}: Queuing → Running",
+        f"{JOB}: Running → Succeeded",
+    ]
+
+
+def test_a_limit_is_believed_only_after_a_fresh_look(dlc: ScriptedDlc) -> None:
+    """The list is half a minute old when the limit passes; the job found its capacity a second ago."""
+    pending = 3600.0 + 600.0  # it was created an hour before
+    outcome = outcome_of(
+        dlc,
+        (599.0, lambda: dlc.put(JOB, "Running")),
+        (900.0, lambda: dlc.put(JOB, "Succeeded")),
+        pending_timeout=pending,
+    )
+    assert outcome.verdict is Verdict.SUCCEEDED
+    assert outcome.stop_reason is None
+    assert dlc.stops == []
+
+
+def test_a_limit_that_passes_stops_the_job_to_the_second_and_waits_for_its_end(dlc: ScriptedDlc) -> None:
+    outcome = outcome_of(dlc, pending_timeout=3600.0 + 600.0)
+    assert outcome.stop_reason is StopReason.PENDING_TIMEOUT
+    assert dlc.stops == [JOB]
+    assert 599.9 <= dlc.singles[0][0] <= 601.0
+    assert dlc.singles[-1][0] <= 605.0
+    assert len(dlc.lists) <= 25
+
+
+def test_a_list_without_history_is_completed_singly_when_phases_are_timed(dlc: ScriptedDlc) -> None:
+    lists = dlc.list_page
+    dlc.list_page = lambda job_ids: [  # type: ignore[method-assign]
+        {key: value for key, value in item.items() if key != "StatusHistory"} for item in lists(job_ids)
+    ]
+    outcome = outcome_of(dlc, (100.0, lambda: dlc.put(JOB, "Succeeded")), run_timeout=60.0)
+    assert outcome.verdict is Verdict.SUCCEEDED
+    assert len(dlc.singles) == 2
+
+
+def test_a_job_that_the_list_does_not_show_is_asked_for_singly_until_it_does(dlc: ScriptedDlc) -> None:
+    dlc.hidden.add(JOB)
+    outcome = outcome_of(
+        dlc, (300.0, dlc.hidden.clear), (900.0, lambda: dlc.put(JOB, "Succeeded", ReasonCode="JobSucceeded"))
+    )
+    assert outcome.verdict is Verdict.SUCCEEDED
+    early = [at for at, _ in dlc.singles if at < 330.0]
+    assert 9 <= len(early) <= 13
+    assert len(dlc.singles) - len(early) == 1
+
+
+def test_a_job_that_the_list_never_shows_still_ends(dlc: ScriptedDlc) -> None:
+    dlc.hidden.add(JOB)
+    assert outcome_of(dlc, (300.0, lambda: dlc.put(JOB, "Succeeded"))).verdict is Verdict.SUCCEEDED
+
+
+def test_a_list_that_is_ahead_of_getjob_does_not_put_the_waiting_to_sleep(dlc: ScriptedDlc) -> None:
+    listed = dlc.jobs[JOB] | {"Status": "Succeeded"}
+    dlc.list_page = lambda _ids: [listed]  # type: ignore[method-assign]
+    assert outcome_of(dlc, (200.0, lambda: dlc.put(JOB, "Succeeded"))).verdict is Verdict.SUCCEEDED
+    assert dlc.singles[-1][0] <= 200.0 + 1.2 * PERIOD
+
+
+def test_a_job_that_is_gone_is_believed_gone_after_several_single_looks(dlc: ScriptedDlc) -> None:
+    outcome = outcome_of(dlc, (120.0, dlc.jobs.clear))
+    assert outcome.rule == JOB_GONE
+    assert len(dlc.singles) >= 3
+    assert dlc.singles[-1][0] - dlc.singles[0][0] >= 60.0
+
+
+def test_a_404_of_the_list_itself_says_nothing_of_a_job(dlc: ScriptedDlc) -> None:
+    fault = raising(PaiDlcNotFound("ListJobs: HTTP 404", code="NotFound", status_code=404))
+    outcome = outcome_of(
+        dlc,
+        (100.0, lambda: setattr(dlc, "fault", fault)),
+        (700.0, lambda: setattr(dlc, "fault", lambda *_: None)),
+        (800.0, lambda: dlc.put(JOB, "Succeeded")),
+    )
+    assert outcome.verdict is Verdict.SUCCEEDED
+
+
+def test_an_outage_is_logged_once_and_one_that_is_over_in_time_ends_nothing(dlc: ScriptedDlc, caplog: Any) -> None:
+    caplog.set_level("INFO")
+    fault = raising(PaiDlcUnavailable("ListJobs: HTTP 503", status_code=503))
+    outcome = outcome_of(
+        dlc,
+        (7200.0, lambda: setattr(dlc, "fault", fault)),
+        (8000.0, lambda: setattr(dlc, "fault", lambda *_: None)),
+        (9000.0, lambda: dlc.put(JOB, "Succeeded")),
+        poll_error_tolerance=900.0,
+    )
+    assert outcome.verdict is Verdict.SUCCEEDED
+    assert [line.split(":")[1].strip() for line in lines_of(caplog)] == [
+        "Queuing",
+        "DLC could not be asked, waiting on",
+        "DLC answers again",
+        "Queuing → Succeeded after 3 h 30 min",
+    ]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        PaiDlcUnavailable("ListJobs: HTTP 503", status_code=503),
+        PaiDlcRefused("ListJobs: HTTP 403 Forbidden.RAM", code="Forbidden.RAM", status_code=403),
+    ],
+    ids=["an outage", "revoked credentials"],
+)
+def test_the_tolerance_counts_from_the_last_good_list(dlc: ScriptedDlc, error: Exception) -> None:
+    """For two hours nothing changed, so nobody was woken; the lists were good all the same."""
+    ended: list[float] = []
+
+    async def story() -> JobOutcome:
+        loop = asyncio.get_running_loop()
+        loop.call_later(7200.0, lambda: setattr(dlc, "fault", raising(error)))  # type: ignore[arg-type]
+        outcome = await pursue(dlc, poll_error_tolerance=900.0)
+        ended.append(loop.time())
+        return outcome
+
+    outcome = in_virtual_time(story())
+    assert outcome.rule == NOT_OBSERVED
+    assert str(error) in outcome.evidence[0]
+    assert 7200.0 + 900.0 - 1.1 * PERIOD <= ended[0] <= 7200.0 + 900.0 + 1.1 * PERIOD
+
+
+def test_credentials_that_were_renewed_in_the_connection_are_taken_up(dlc: ScriptedDlc) -> None:
+    renewed = ScriptedDlc(jobs=dlc.jobs, fingerprint="two")
+
+    async def story() -> JobOutcome:
+        loop = asyncio.get_running_loop()
+        renewed.time = loop.time
+        expired = raising(PaiDlcRefused("expired", code="InvalidSecurityToken.Expired", status_code=400))
+        loop.call_later(600.0, lambda: setattr(dlc, "fault", expired))
+        loop.call_later(900.0, lambda: dlc.put(JOB, "Succeeded"))
+        return await pursue(dlc, renew=lambda: renewed if loop.time() > 650.0 else dlc)
+
+    assert in_virtual_time(story()).verdict is Verdict.SUCCEEDED
+    assert [at for at, _ in dlc.lists if at > 720.0] == []
+    assert renewed.singles
+
+
+class Watching:
+    """A companion that keeps the pods it was shown, and reads events every ten seconds."""
+
+    def __init__(self) -> None:
+        self.looked: list[tuple[str, Any]] = []
+        self.answers: list[Any] = []
+        self.ended = False
+
+    def look(self, job: Job) -> Generator[Command, Any, None]:
+        self.looked.append((job.status, job.raw.get("Pods")))
+        self.answers.append((yield ReadEvents(job.job_id)))
+
+    def seconds_to_next(self, _job: Job) -> float | None:
+        return 10.0
+
+    def end(self, _job: Job) -> Generator[Command, Any, None]:
+        self.ended = True
+        yield from ()
+
+
+def test_a_companion_gets_pods_and_its_commands_are_carried_out(dlc: ScriptedDlc) -> None:
+    companion = Watching()
+    outcome = outcome_of(
+        dlc,
+        (100.0, lambda: dlc.put(JOB, "Running")),
+        (400.0, lambda: dlc.put(JOB, "Succeeded")),
+        companions=[companion],
+    )
+    assert outcome.verdict is Verdict.SUCCEEDED
+    assert companion.ended
+    assert len(companion.looked) >= 35
+    assert all(pods == [] for _, pods in companion.looked)
+    assert set(map(str, companion.answers)) == {str([f"an event of {JOB}"])}
+    # For each change, and once a period: pods come and go unseen where the list does not show them.
+    assert 400 / PERIOD <= len(dlc.singles) <= 400 / PERIOD + 4
+
+
+def test_a_companion_costs_no_single_look_where_the_list_shows_pods(dlc: ScriptedDlc) -> None:
+    dlc.jobs[JOB]["Pods"] = []
+    companion = Watching()
+    assert outcome_of(dlc, (400.0, lambda: dlc.put(JOB, "Succeeded")), companions=[companion]).verdict
+    assert len(companion.looked) >= 35
+    assert len(dlc.singles) == 1
+
+
+def test_a_storm_of_429_fails_no_task_and_every_end_is_heard_of() -> None:
+    """The ten minutes of the throttling storm, from the side of those who wait."""
+    dlc, dice = ScriptedDlc(), random.Random(3)
+    jobs = dlc.add(ids(300))
+
+    def strike(_operation: str, _ids: Sequence[str]) -> None:
+        if 300.0 <= dlc.time() < 900.0 and dice.random() < 0.5:
+            raise PaiDlcThrottled("HTTP 429", code="Throttling.User", status_code=429, retry_after=2.0)
+
+    dlc.fault = strike
+
+    async def story() -> list[JobOutcome]:
+        for number, job in enumerate(jobs):
+            asyncio.get_running_loop().call_later(320.0 + 4.0 * number, dlc.put, job, "Succeeded")
+        return await asyncio.gather(*(pursue(dlc, job) for job in jobs))
+
+    outcomes = in_virtual_time(story())
+    assert [outcome.verdict for outcome in outcomes] == [Verdict.SUCCEEDED] * 300
+
+
+def test_a_deadline_of_the_task_ends_the_waiting_although_dlc_is_silent_about_the_job(dlc: ScriptedDlc) -> None:
+    deadline = EPOCH + timedelta(seconds=500)
+    outcome = outcome_of(dlc, total_deadline=deadline)
+    assert outcome.stop_reason is StopReason.TOTAL_TIMEOUT
+    assert 499.9 <= dlc.singles[0][0] <= 501.0
