@@ -101,11 +101,6 @@ def repeat_trigger_logs() -> Literal["auto", "all", "no"]:
     return cast(Literal["auto", "all", "no"], _choice("repeat_trigger_logs", ("auto", "all", "no")))
 
 
-def remote_logging() -> bool:
-    """Whether Airflow keeps task logs in a remote storage."""
-    return bool(conf.getboolean("logging", "remote_logging", fallback=False))
-
-
 def verdict_rules() -> str:
     """Return the import path of a user's own rules of how jobs ended, or ''."""
     return str(conf.get(SECTION, "verdict_rules")).strip()

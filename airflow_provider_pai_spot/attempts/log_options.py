@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 
+from airflow.sdk.configuration import conf
+
 from airflow_provider_pai_spot import settings
 from airflow_provider_pai_spot.dlc.stamps import in_utc, offset_of
 
@@ -65,7 +67,8 @@ def _repeats() -> frozenset[str]:
         case "no":
             return frozenset()
         case "auto":
-            return frozenset({NOT_UPLOADED if settings.remote_logging() else OVERWRITTEN})
+            is_remote = conf.getboolean("logging", "remote_logging", fallback=False)
+            return frozenset({NOT_UPLOADED if is_remote else OVERWRITTEN})
 
 
 def _offset(option: str, zone: str) -> timedelta | None:
