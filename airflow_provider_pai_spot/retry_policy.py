@@ -22,10 +22,7 @@ HOPELESS_EXIT_CODES: Final = (1, 2, 126, 127)
 """
 A failing program, wrong usage, not executable, not found: KubeDL, the controller behind DLC, never restarts these.
 """
-_HOPELESS_RULES: Final = {
-    "image_pull": "its image cannot be pulled",
-    "reason_code": "its configuration was refused",
-}
+_HOPELESS_RULES: Final = {"image_pull": "its image cannot be pulled"}
 _HOPELESS_CAUSES: Final = {"invalid_request": "its configuration was refused"}
 
 
@@ -88,4 +85,4 @@ class SpotRetryPolicy(RetryPolicy):
         codes = sorted(self.hopeless_exit_codes.intersection(pod.get("exit_code") for pod in outcome.pods))
         if codes:
             return f"its command ended with exit code {codes[0]}"
-        return _HOPELESS_CAUSES.get(str(getattr(outcome, "cause", "")), "")
+        return _HOPELESS_CAUSES.get(str(outcome.cause), "")

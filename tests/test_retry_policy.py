@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 from airflow.sdk.definitions.retry_policy import RetryAction
 
-from airflow_provider_pai_spot.dlc.outcome import JobOutcome, Verdict
+from airflow_provider_pai_spot.dlc.outcome import Cause, JobOutcome, Verdict
 from airflow_provider_pai_spot.exceptions import (
     PaiDlcUnavailable,
     SpotCapacityRevoked,
@@ -23,9 +23,9 @@ from airflow_provider_pai_spot.retry_policy import SpotRetryPolicy
 DELAY = timedelta(minutes=20)
 
 
-def failed(rule: str = "command_failed", *exit_codes: int | None) -> SpotJobFailed:
+def failed(rule: str, *exit_codes: int | None, cause: Cause = Cause.USER_FAILURE) -> SpotJobFailed:
     pods = tuple({"pod_id": f"p{index}", "exit_code": code} for index, code in enumerate(exit_codes))
-    outcome = JobOutcome(job_id="dlc1", verdict=Verdict.FAILED, status="Failed", rule=rule, pods=pods)
+    outcome = JobOutcome(job_id="dlc1", verdict=Verdict.FAILED, status="Failed", rule=rule, cause=cause, pods=pods)
     return SpotJobFailed("dlc1 failed", outcome)
 
 
@@ -36,8 +36,16 @@ ENDS: dict[str, tuple[BaseException, RetryAction, str]] = {
     "exit 2": (failed("command_failed", 2), RetryAction.FAIL, "exit code 2"),
     "exit 126": (failed("command_failed", 126), RetryAction.FAIL, "exit code 126"),
     "exit 127": (failed("command_failed", 127), RetryAction.FAIL, "exit code 127"),
-    "an image that cannot be pulled": (failed("image_pull"), RetryAction.FAIL, "image cannot be pulled"),
-    "a configuration that DLC refuses": (failed("reason_code"), RetryAction.FAIL, "configuration was refused"),
+    "an image that cannot be pulled": (
+        failed("image_pull", cause=Cause.ENVIRONMENT),
+        RetryAction.FAIL,
+        "image cannot be pulled",
+    ),
+    "a configuration that DLC refuses": (
+        failed("reason_code", cause=Cause.INVALID_REQUEST),
+        RetryAction.FAIL,
+        "configuration was refused",
+    ),
     "exit 137": (failed("out_of_memory", 137), RetryAction.DEFAULT, ""),
     "exit 3": (failed("command_failed", 3), RetryAction.DEFAULT, ""),
     "a fault of the platform": (failed("platform_fault", None), RetryAction.DEFAULT, ""),

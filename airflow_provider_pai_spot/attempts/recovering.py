@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from airflow_provider_pai_spot.attempts.ledger import Attempt, AttemptLedger
+from airflow_provider_pai_spot.attempts.ledger import Attempt, AttemptLedger, Tally
 from airflow_provider_pai_spot.attempts.moment import TryMoment
 from airflow_provider_pai_spot.dlc.duration import duration
 from airflow_provider_pai_spot.dlc.job_request import JobRequest
@@ -106,7 +106,7 @@ class Recoverer:
         return JobTerms(bid=self.request.bid, ecs_spec=self.request.ecs_spec or None)
 
     @property
-    def _tally(self) -> Any:
+    def _tally(self) -> Tally:
         return self.ledger.tally(self.moment.try_number, self.moment.generation)
 
     def _losses_without_progress(self) -> int:

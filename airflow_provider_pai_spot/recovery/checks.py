@@ -42,13 +42,15 @@ def _check_ladder_kind(recovery: SpotRecovery, request: JobRequest) -> None:
 
 def _check_roles(recovery: SpotRecovery, request: JobRequest) -> None:
     roles = request.body["JobSpecs"]
-    argument = "recovery.ecs_specs" if recovery.ecs_specs else "recovery.on_demand_after"
-    if (recovery.ecs_specs or recovery.may_go_on_demand) and uses_elastic_spot_specs(roles):
+    if (step := _changing_step(recovery)) and uses_elastic_spot_specs(roles):
         raise InvalidJobRequest(
-            argument, True, "a role has ElasticSpotSpecs: DLC itself chooses among these, and nothing else can follow."
+            f"recovery.{step}",
+            getattr(recovery, step),
+            "a role has ElasticSpotSpecs: DLC itself chooses among these, and nothing else can follow.",
         )
     if not recovery.ecs_specs:
         return
+    argument = "recovery.ecs_specs"
     own = ecs_specs_of_bidders(roles)
     if len(own) != 1 or not own[0]:
         raise InvalidJobRequest(
@@ -65,6 +67,15 @@ def _check_roles(recovery: SpotRecovery, request: JobRequest) -> None:
                 ecs_spec,
                 f"{own[0]!r} is of another kind (`ml.…` is taken for Lingjun), with another network and other bids.",
             )
+
+
+def _changing_step(recovery: SpotRecovery) -> str:
+    """Return the argument that lets a job run on something else, '' if none does."""
+    if recovery.ecs_specs:
+        return "ecs_specs"
+    if recovery.on_demand_after is not None:
+        return "on_demand_after"
+    return "on_pending_timeout" if recovery.may_go_on_demand else ""
 
 
 def _restart_layers(recovery: SpotRecovery, request: JobRequest) -> tuple[str, ...]:

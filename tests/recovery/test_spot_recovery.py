@@ -98,7 +98,16 @@ DO_NOT_FIT: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
         {"job_specs": TWO_TYPES},
         "one EcsSpec in common",
     ),
-    "another type beside elastic ones": ({"ecs_specs": ["ecs.c7.large"]}, {"job_specs": ELASTIC}, "ElasticSpotSpecs"),
+    "another type beside elastic ones": (
+        {"ecs_specs": ["ecs.c7.large"]},
+        {"job_specs": ELASTIC},
+        r"recovery\.ecs_specs is .*ElasticSpotSpecs",
+    ),
+    "on demand for want of capacity, too": (
+        {"on_pending_timeout": "on_demand"},
+        {"job_specs": ELASTIC},
+        r"recovery\.on_pending_timeout is 'on_demand'.*ElasticSpotSpecs",
+    ),
     "on demand beside elastic types": ({"on_demand_after": 1}, {"job_specs": ELASTIC}, "ElasticSpotSpecs"),
     "Lingjun after general computing": (
         {"ecs_specs": ["ecs.c7.large", "ml.gu7ef.8xlarge-gu100"]},
