@@ -77,7 +77,7 @@ def test_the_two_task_form_comes_to_one_job_and_one_for_each_retry_of_the_sensor
 
 
 def test_the_ladder_shown_bids_what_its_comment_says(readme: Any) -> None:
-    [block] = [block for block in readme.blocks_of("python") if "spot_discount_ladder" in block.text]
+    [block] = [block for block in readme.blocks_of("python") if "spot_discount_ladder=" in block.text]
     [comment] = re.findall(r"# (.*)", block.text)
     names: dict[str, Any] = {}
     exec(block.text, names)  # noqa: S102 - the page's own code
