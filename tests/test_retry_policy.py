@@ -49,6 +49,11 @@ ENDS: dict[str, tuple[BaseException, RetryAction, str]] = {
     "exit 137": (failed("out_of_memory", 137), RetryAction.DEFAULT, ""),
     "exit 3": (failed("command_failed", 3), RetryAction.DEFAULT, ""),
     "a fault of the platform": (failed("platform_fault", None), RetryAction.DEFAULT, ""),
+    "a fault of the platform that made the other pods exit 1": (
+        failed("pod_not_admitted", None, 1, cause=Cause.PLATFORM),
+        RetryAction.DEFAULT,
+        "",
+    ),
     "a failure without an outcome": (SpotJobFailed("dlc1"), RetryAction.DEFAULT, ""),
     "an end that no rule explains": (SpotOutcomeUnknown("dlc1"), RetryAction.DEFAULT, ""),
     "a job that ran too long": (SpotRunTimeout("dlc1"), RetryAction.DEFAULT, ""),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -30,6 +30,8 @@ class PodTail:
     pod_id: str
     lines: tuple[str, ...]
     problem: str = ""
+    is_whole: bool = False
+    """Whether all of the log was read, so that what is not in it was not written."""
 
 
 def read_tails(hook: LogCalls, outcome: JobOutcome, lines: int) -> tuple[list[PodTail], JobOutcome]:
@@ -50,7 +52,8 @@ def read_tails(hook: LogCalls, outcome: JobOutcome, lines: int) -> tuple[list[Po
         except PaiDlcError as error:
             tails.append(PodTail(pod_id, (), str(error)))
             continue
-        tails.append(PodTail(pod_id, tuple(text[-lines:] if lines else ())))
+        kept = tuple(text[-lines:] if lines else ())
+        tails.append(PodTail(pod_id, kept, is_whole=len(text) < _READ_LINES))
         progress = progress or last_progress(text)
     return tails, outcome.with_progress(progress or outcome.progress)
 
@@ -60,7 +63,18 @@ def failing_pods(outcome: JobOutcome) -> frozenset[str]:
     return frozenset(str(pod.get("pod_id")) for pod in outcome.pods if summary_has_failed(pod))
 
 
+def no_line_was_missed(outcome: JobOutcome, tails: Sequence[PodTail]) -> bool:
+    """Whether a line that was not seen in the tails was not written by any pod of the job."""
+    whole = {tail.pod_id for tail in tails if tail.is_whole}
+    return bool(whole) and whole.issuperset(_pod_ids(outcome)) and not outcome.restarts
+
+
 def _telling_pods(outcome: JobOutcome) -> Iterable[str]:
+    return _pod_ids(outcome)[: _MAX_PODS if outcome.verdict is not Verdict.SUCCEEDED else 1]
+
+
+def _pod_ids(outcome: JobOutcome) -> list[str]:
+    """Return the ids of the pods that run the command, failing ones first."""
     pods = sorted(outcome.pods, key=lambda pod: not summary_has_failed(pod))
-    named = [str(pod["pod_id"]) for pod in pods if pod.get("pod_id") and pod.get("type") != "aimaster"]
-    return dict.fromkeys(named[: _MAX_PODS if outcome.verdict is not Verdict.SUCCEEDED else 1])
+    named = (str(pod["pod_id"]) for pod in pods if pod.get("pod_id") and pod.get("type") != "aimaster")
+    return list(dict.fromkeys(named))

@@ -74,7 +74,7 @@ class Recoverer:
             waits=tally.waits,
             losses_in_all=tally.losses_in_all,
             losses_without_progress=self._losses_without_progress(),
-            waits_in_a_row=self._waits_in_a_row(),
+            waits_in_a_row=min(self._waits_in_a_row(), tally.waits),
             ecs_spec=(last.ecs_spec if last else "") or self._own.ecs_spec or "",
             on_demand=outcome.on_demand,
         )

@@ -20,7 +20,7 @@ from airflow_provider_pai_spot.attempts.ledger import HANDED_OVER, Attempt, Atte
 from airflow_provider_pai_spot.attempts.limits import breached_before_stop
 from airflow_provider_pai_spot.attempts.moment import TryMoment
 from airflow_provider_pai_spot.attempts.newest import NewestFinder
-from airflow_provider_pai_spot.attempts.pod_logs import LogCalls, PodTail, read_tails
+from airflow_provider_pai_spot.attempts.pod_logs import LogCalls, PodTail, no_line_was_missed, read_tails
 from airflow_provider_pai_spot.attempts.reattach import Action, NewestJob, decide, newest_state
 from airflow_provider_pai_spot.attempts.recovering import (
     MarketCalls,
@@ -352,9 +352,9 @@ class TaskJobs:
             for one in self.ledger.attempts
             if one.number < attempt.number and one.checkpoint_folder == attempt.checkpoint_folder
         ]
-        is_read = any(not tail.problem for tail in tails)
+        is_known = outcome.progress is not None or no_line_was_missed(outcome, tails)
         of_this_work = [one.progress for one in before if one.generation == attempt.generation]
-        printed = came_further(outcome.progress, of_this_work) if is_read else None
+        printed = came_further(outcome.progress, of_this_work) if is_known else None
         newest = self._newest_checkpoint(attempt, outcome)
         written = newer_checkpoint(newest, [one.checkpoint for one in before])
         progress = shortened(outcome.progress, _LONGEST_PROGRESS)

@@ -173,13 +173,22 @@ def _after_wait(recovery: SpotRecovery, history: History, own: JobTerms, offers:
 
 
 def _higher_bid(recovery: SpotRecovery, history: History, own: JobTerms) -> Step:
-    raises = history.resubmissions
-    present = _bid_at(recovery, raises - 1, own.bid) or own.bid
-    bid = _bid_at(recovery, raises, own.bid)
-    if bid is None or present is None or bid.amount <= present.amount:
+    bid = _raised(recovery, history.resubmissions, own.bid)
+    if bid is None:
         return GiveUp("the ladder has no higher bid than the one that waited")
     same_type = Choice(history.ecs_spec)
     return Resubmit(_terms(own, bid, same_type), _count(recovery, history), _in_words(bid, None))
+
+
+def _raised(recovery: SpotRecovery, raises: int, own: Bid | None) -> Bid | None:
+    """Return the bid of the n-th raise: rungs up to the task's own bid, or to the rung before, raise nothing."""
+    if own is None or not recovery.ladder or recovery.ladder[0].kind != own.kind:
+        return None
+    rungs = [own]
+    for rung in recovery.ladder:
+        if rung.amount > rungs[-1].amount:
+            rungs.append(rung)
+    return rungs[raises] if raises < len(rungs) else None
 
 
 def _other_type(recovery: SpotRecovery, history: History, own: JobTerms, offers: Iterable[Offer]) -> Step:

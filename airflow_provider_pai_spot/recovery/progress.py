@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 COUNTERS: Final = ("step", "global_step", "iteration", "epoch", "samples", "tokens", "percent")
-"""Keys of a PAI_SPOT_PROGRESS object that count upwards; the first that both objects have is compared."""
+"""Keys of a PAI_SPOT_PROGRESS object that count upwards. One may begin anew in each epoch while another goes on."""
 
 
 def came_further(progress: Mapping[str, Any] | None, before: Iterable[Mapping[str, Any] | None]) -> bool | None:
@@ -23,12 +23,8 @@ def came_further(progress: Mapping[str, Any] | None, before: Iterable[Mapping[st
         return False if earlier else None
     if not earlier:
         return True
-    for counter in COUNTERS:
-        reached = _number(progress.get(counter))
-        known = [number for one in earlier if (number := _number(one.get(counter))) is not None]
-        if reached is not None and known:
-            return reached > max(known)
-    return all(progress != one for one in earlier)
+    beyond = [is_beyond for counter in COUNTERS if (is_beyond := _is_beyond(counter, progress, earlier)) is not None]
+    return any(beyond) if beyond else all(progress != one for one in earlier)
 
 
 def newer_checkpoint(newest: str | None, before: Iterable[str | None]) -> bool | None:
@@ -47,6 +43,13 @@ def either(*signs: bool | None) -> bool | None:
     """Return True if any sign shows progress, None if none can tell."""
     known = [sign for sign in signs if sign is not None]
     return any(known) if known else None
+
+
+def _is_beyond(counter: str, progress: Mapping[str, Any], earlier: Iterable[Mapping[str, Any]]) -> bool | None:
+    """Compare one counter; None where it cannot be compared."""
+    reached = _number(progress.get(counter))
+    known = [number for one in earlier if (number := _number(one.get(counter))) is not None]
+    return reached > max(known) if reached is not None and known else None
 
 
 def _number(value: Any) -> float | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -21,7 +22,14 @@ from airflow_provider_pai_spot.attempts.log_stream import LogStream
 from airflow_provider_pai_spot.attempts.pod_logs import read_tails
 from airflow_provider_pai_spot.attempts.queue_word import QueueWord
 from airflow_provider_pai_spot.attempts.report import XCOM_OUTCOME
-from airflow_provider_pai_spot.attempts.session import after, identity_from, moment_from, open_jobs, report_for
+from airflow_provider_pai_spot.attempts.session import (
+    after,
+    earliest,
+    identity_from,
+    moment_from,
+    open_jobs,
+    report_for,
+)
 from airflow_provider_pai_spot.attempts.unseen import NOT_OBSERVED
 from airflow_provider_pai_spot.clock import SYSTEM_CLOCK, Clock
 from airflow_provider_pai_spot.dlc.duration import duration
@@ -102,6 +110,7 @@ class SensorFlow:
     def begin(self) -> None:
         """Submit the successor of a job that an earlier try saw lost, and make the watched job visible."""
         if self.watch.lost:
+            self._refuse_if_late()
             self._submit_successor()
         keep(self.store, self.watch)
         self.report.job(self.watch.job_id)
@@ -276,17 +285,26 @@ class SensorFlow:
         )
         raise SpotCapacityRevoked(f"{outcome.job_id} lost its capacity; {then}.", outcome)
 
+    def _refuse_if_late(self) -> None:
+        """A successor after the sensor's time would be paid for and watched by nobody."""
+        if self.clock.now() >= self._deadline:
+            raise AirflowSensorTimeout(
+                f"{self.watch.job_id} lost its capacity, and the sensor's timeout of {duration(self.sensor.timeout)} "
+                "has passed; no successor was submitted."
+            )
+
     def _submit_successor(self) -> None:
         task_id = str(self.sensor.submitted_by)
         identity = identity_from(self.context, self.hook, task_id=task_id)
         submit_task = rendered_submit_task(self.context, task_id)
+        wanted = submit_task.wanted(identity, self.hook, self.moment).owned_by(Owner.RUN)
         # The job belongs to the DAG run until it is watched: `begin` looks again whether the sensor was killed.
         kill = KillSwitch(hook=self.hook, identity=identity, cancel_on_kill=False, log=self.log)
         jobs = open_jobs(
             self.context,
             hook=self.hook,
             identity=identity,
-            wanted=submit_task.wanted(identity, self.hook, self.moment).owned_by(Owner.RUN),
+            wanted=replace(wanted, total_deadline=earliest(wanted.total_deadline, self._deadline)),
             kill=kill,
             console_url=job_console_url,
             console_key=JOB_CONSOLE_KEY,

@@ -71,6 +71,12 @@ def waited(number: int) -> Attempt:
     return past(number, consumed=True, verdict="stopped", stop_reason="pending_timeout")
 
 
+def after_waits(in_this_try: int, asking: Recoverer) -> Any:
+    for _ in range(in_this_try):
+        asking.ledger.count_wait(asking.moment.try_number, asking.moment.generation)
+    return asking.step(WAITED)
+
+
 def test_the_market_is_asked_about_the_types_that_may_be_taken(kept_log: Any) -> None:
     market = Market(in_stock(THIRD))
     asking = recoverer(kept_log, market=market, ecs_specs=[OTHER, THIRD], choose_ecs_spec="by_market")
@@ -149,9 +155,14 @@ def test_losses_without_progress_are_those_since_the_last_sign_of_it(
 
 def test_types_that_waited_are_counted_since_the_last_job_that_ran(kept_log: Any) -> None:
     policy: dict[str, Any] = {"ecs_specs": [OTHER], "on_pending_timeout": "next_ecs_spec"}
-    assert isinstance(recoverer(kept_log, waited(0), waited(1), **policy).step(WAITED), GiveUp)
+    assert isinstance(after_waits(2, recoverer(kept_log, waited(0), waited(1), **policy)), GiveUp)
     after_a_loss = recoverer(kept_log, waited(0), lost(1, progressed=None), waited(2), **policy)
-    assert isinstance(after_a_loss.step(WAITED), Resubmit)
+    assert isinstance(after_waits(2, after_a_loss), Resubmit)
+
+
+def test_a_new_try_lets_each_type_wait_again(kept_log: Any) -> None:
+    policy: dict[str, Any] = {"ecs_specs": [OTHER], "on_pending_timeout": "next_ecs_spec"}
+    assert isinstance(after_waits(1, recoverer(kept_log, waited(0), waited(1), waited(2), **policy)), Resubmit)
 
 
 def test_the_first_job_of_a_try_is_on_demand_once_enough_were_lost(kept_log: Any) -> None:

@@ -194,6 +194,15 @@ def test_a_bid_is_raised_until_no_higher_one_is_left() -> None:
     assert steps[2] == GiveUp("the ladder has no higher bid than the one that waited")
 
 
+def test_a_rung_below_the_own_bid_is_passed_over_and_each_higher_one_waits_once() -> None:
+    own = JobTerms(bid=Bid("discount", "0.7"), ecs_spec="ecs.a")
+    recovery = policy(on_pending_timeout="raise_bid", spot_discount_ladder=[0.6, 0.9])
+    first, second = (next_step(recovery, waited(count, ecs_spec="ecs.a"), own) for count in (1, 2))
+    assert isinstance(first, Resubmit)
+    assert first.terms.bid == Bid("discount", "0.9")
+    assert isinstance(second, GiveUp)
+
+
 def test_a_raised_bid_stays_on_the_type_that_waited() -> None:
     recovery = policy(on_pending_timeout="raise_bid", spot_discount_ladder=[0.6, 0.9], ecs_specs=["ecs.b"])
     history = waited(1, losses=1, losses_in_all=1, ecs_spec="ecs.b")

@@ -10,6 +10,7 @@ from airflow.sdk.exceptions import AirflowSensorTimeout, TaskDeferred
 
 from airflow_provider_pai_spot.dlc.outcome import JobOutcome, StopReason, Verdict
 from airflow_provider_pai_spot.exceptions import SpotTotalTimeout, SpotWatchEnded
+from airflow_provider_pai_spot.sensors.watch import keep
 
 POKING: dict[str, Any] = {"deferrable": False, "timeout": 60}
 
@@ -18,6 +19,18 @@ def times_up(bench: Any, job_id: str, **arguments: Any) -> Any:
     bench.session(job_id, **POKING).begin()
     bench.clock.sleep(61)
     return bench.session(job_id, **POKING, **arguments)
+
+
+def test_no_successor_is_submitted_after_the_sensor_s_time(bench: Any) -> None:
+    job_id = bench.job()
+    watching = bench.session(job_id, **POKING)
+    watching.begin()
+    keep(bench.store, watching.watch.after_loss())
+    bench.clock.sleep(61)
+    jobs = len(bench.control.jobs())
+    with pytest.raises(AirflowSensorTimeout, match="no successor was submitted"):
+        bench.session(job_id, try_number=2, submitted_by="submit", retries=3, **POKING).begin()
+    assert len(bench.control.jobs()) == jobs
 
 
 def event(job_id: str, reason: StopReason, status: str = "Running") -> dict[str, Any]:
