@@ -22,7 +22,7 @@ from airflow_provider_pai_spot.attempts.commands import (
     Stop,
     Wait,
 )
-from airflow_provider_pai_spot.attempts.judging import judge
+from airflow_provider_pai_spot.attempts.judging import event_lines, judge, judging
 from airflow_provider_pai_spot.attempts.limits import (
     WaitLimits,
     breached,
@@ -33,7 +33,6 @@ from airflow_provider_pai_spot.attempts.unseen import gone, not_observed
 from airflow_provider_pai_spot.dlc.duration import duration
 from airflow_provider_pai_spot.dlc.job import Job
 from airflow_provider_pai_spot.dlc.outcome import JobOutcome, StopReason, Verdict
-from airflow_provider_pai_spot.dlc.redaction import LONGEST_TEXT, without_secrets
 from airflow_provider_pai_spot.dlc.status import Phase, is_decided, phase_of
 from airflow_provider_pai_spot.exceptions import PaiDlcUnavailable
 
@@ -160,10 +159,7 @@ class _Follower:
         """Say how a decided job ended; job events are read only when the job's own fields cannot tell."""
         for companion in self.companions:
             yield from companion.end(job)
-        outcome = judge(job, spot=self.spot)
-        if outcome.verdict is Verdict.UNKNOWN:
-            events = _lines((yield ReadEvents(self.job_id)))
-            outcome = judge(job, events=events, spot=self.spot)
+        outcome = yield from judging(job, spot=self.spot)
         if outcome.reserving:
             self.log.warning(
                 "%s: %s: the work is over but its nodes are still held, and perhaps billed, until the "
@@ -197,9 +193,9 @@ class _Follower:
         """Return the last events of a job that waits, pods first: an image that cannot be pulled says so there."""
         of_pods: list[str] = []
         for pod in job.pods[:_PODS_ASKED]:
-            of_pods += _lines((yield ReadPodEvents(self.job_id, pod.pod_id)))
-        of_job = _lines((yield ReadEvents(self.job_id)))
-        lines = (*of_pods[-_EVENTS_QUOTED:], *of_job[-_EVENTS_QUOTED:])
+            of_pods += event_lines((yield ReadPodEvents(self.job_id, pod.pod_id)), _EVENTS_QUOTED)
+        of_job = event_lines((yield ReadEvents(self.job_id)), _EVENTS_QUOTED)
+        lines = (*of_pods[-_EVENTS_QUOTED:], *of_job)
         for line in lines:
             self.log.warning("%s: last seen: %s", self.job_id, line)
         return lines
@@ -237,11 +233,6 @@ class _Follower:
 
 def _soonest(*seconds: float | None) -> float | None:
     return min((one for one in seconds if one is not None), default=None)
-
-
-def _lines(answer: Any) -> list[str]:
-    """Read an answer of event lines, without secrets; an exception in its place is no lines."""
-    return [without_secrets(str(line), LONGEST_TEXT) for line in answer] if isinstance(answer, list) else []
 
 
 def _since(job: Job, now: datetime) -> datetime:

@@ -9,17 +9,21 @@ from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
 from airflow_provider_pai_spot import settings
+from airflow_provider_pai_spot.attempts.commands import Command, Do, ReadEvents
+from airflow_provider_pai_spot.attempts.drive import JobReader, carry_out
 from airflow_provider_pai_spot.attempts.identity import bids_for_spot
 from airflow_provider_pai_spot.dlc.job import Job
 from airflow_provider_pai_spot.dlc.outcome import Cause, JobOutcome, Verdict
+from airflow_provider_pai_spot.dlc.redaction import LONGEST_TEXT, without_secrets
 from airflow_provider_pai_spot.dlc.refusal import shown
 from airflow_provider_pai_spot.dlc.signs import Scene
+from airflow_provider_pai_spot.dlc.status import is_decided
 from airflow_provider_pai_spot.dlc.verdict import RULES, Rule, classify, rules_with
 
 _log = logging.getLogger(__name__)
@@ -48,6 +52,36 @@ def judge(job: Job, events: Sequence[str] = (), *, spot: bool | None = None) -> 
     """
     bids = bids_for_spot(job.tags)  # one that recovery submitted on demand cannot have lost spot capacity
     return replace(classify(job, events, rules_in_force(), spot=spot and bids), on_demand=not bids)
+
+
+def judging(job: Job, *, spot: bool | None = None) -> Generator[Command, Any, JobOutcome]:
+    """
+    Return how a job ended, as `judge`; the events of one that is over are read if its own fields cannot tell.
+
+    All lines of events are masked, which may take seconds: whoever drives this does it where it may block.
+    """
+    outcome = judge(job, spot=spot)
+    if outcome.verdict is not Verdict.UNKNOWN or not is_decided(job.status):
+        return outcome
+    found = yield ReadEvents(job.job_id)
+    events = yield Do(functools.partial(event_lines, found))
+    return judge(job, events=events if isinstance(events, list) else (), spot=spot)
+
+
+def judge_with_events(job: Job, reader: JobReader, *, spot: bool | None = None) -> JobOutcome:
+    """Return how a job ended, as `judging`; for workers, which may block. Events that cannot be read are none."""
+    return carry_out(judging(job, spot=spot), reader)
+
+
+def event_lines(answer: Any, newest: int | None = None) -> list[str]:
+    """
+    Read an answer of event lines, without secrets; an exception in its place is no lines.
+
+    :param newest: how many of the last lines are wanted; None for all.
+    """
+    lines = answer if isinstance(answer, list) else []
+    wanted = lines if newest is None else lines[-newest:]
+    return [without_secrets(str(line), LONGEST_TEXT) for line in wanted]
 
 
 def rules_in_force() -> tuple[Rule, ...]:

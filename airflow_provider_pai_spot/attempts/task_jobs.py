@@ -15,7 +15,7 @@ from airflow_provider_pai_spot.attempts.bodies import attempt_body, checkpoint_f
 from airflow_provider_pai_spot.attempts.checkpoints import OFF, look_at_checkpoints
 from airflow_provider_pai_spot.attempts.endings import describe, error_for
 from airflow_provider_pai_spot.attempts.identity import Owner
-from airflow_provider_pai_spot.attempts.judging import judge
+from airflow_provider_pai_spot.attempts.judging import judge_with_events
 from airflow_provider_pai_spot.attempts.ledger import HANDED_OVER, Attempt, AttemptLedger
 from airflow_provider_pai_spot.attempts.limits import breached_before_stop
 from airflow_provider_pai_spot.attempts.moment import TryMoment
@@ -156,7 +156,7 @@ class TaskJobs:
 
     def _judge(self, attempt: Attempt, job: Job) -> tuple[NewestJob, JobOutcome]:
         reason = _stop_reason(attempt)
-        outcome = as_submitted(judge(job, spot=True), attempt)
+        outcome = as_submitted(judge_with_events(job, self.hook, spot=True), attempt)
         if outcome.verdict is Verdict.STOPPED:
             reason = reason or breached_before_stop(job, self.wanted.limits)
         outcome = outcome.with_stop_reason(reason)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from airflow_provider_pai_spot import settings as provider_settings
 from airflow_provider_pai_spot.attempts.drive import drive
 from airflow_provider_pai_spot.attempts.follow import follow
-from airflow_provider_pai_spot.attempts.judging import judge, rules_in_force
+from airflow_provider_pai_spot.attempts.judging import judge_with_events, rules_in_force
 from airflow_provider_pai_spot.attempts.kill import KillSwitch
 from airflow_provider_pai_spot.attempts.limits import WaitLimits
 from airflow_provider_pai_spot.attempts.log_setup import notes_of, stream_on_worker, with_rest_of_log
@@ -116,7 +116,7 @@ class OperatorFlow:
             return self._wait_here(job_id, limits)
         job = self._look_once(job_id)
         if job is not None and is_decided(job.status):
-            return self._with_rest_of_log(judge(job, spot=True))
+            return self._with_rest_of_log(judge_with_events(job, self.hook, spot=True))
         return self._defer(job_id, limits)
 
     def _look_once(self, job_id: str) -> Job | None:

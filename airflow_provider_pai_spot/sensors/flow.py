@@ -13,7 +13,7 @@ from airflow_provider_pai_spot import settings as provider_settings
 from airflow_provider_pai_spot.attempts.drive import carry_out
 from airflow_provider_pai_spot.attempts.endings import error_for
 from airflow_provider_pai_spot.attempts.identity import Owner
-from airflow_provider_pai_spot.attempts.judging import judge, rules_in_force
+from airflow_provider_pai_spot.attempts.judging import judge_with_events, rules_in_force
 from airflow_provider_pai_spot.attempts.kill import KillSwitch
 from airflow_provider_pai_spot.attempts.ledger import MemoryStore, StateStore
 from airflow_provider_pai_spot.attempts.log_notes import StoreNotes
@@ -124,7 +124,7 @@ class SensorFlow:
             self.log.warning("%s could not be read before deferring: %s", self.watch.job_id, error)
         else:
             if is_decided(job.status):
-                return self._conclude(self._with_rest_of_log(judge(job, spot=True)))
+                return self._conclude(self._with_rest_of_log(judge_with_events(job, self.hook, spot=True)))
         return self._defer()
 
     def look(self) -> str | None:
@@ -139,7 +139,7 @@ class SensorFlow:
         else:
             looks.answered(job.status)
             if is_decided(job.status):
-                return self._conclude(self._with_rest_of_log(judge(job, spot=True)))
+                return self._conclude(self._with_rest_of_log(judge_with_events(job, self.hook, spot=True)))
             self._say_why_it_waits(job, looks)
             if self._logs is not None:
                 carry_out(self._logs.look(job), self.hook)

@@ -11,10 +11,13 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_pai_spot.attempts.judging import InvalidVerdictRules, judge, rules_in_force
+from airflow_provider_pai_spot.attempts.judging import InvalidVerdictRules, judge, judging, rules_in_force
+from airflow_provider_pai_spot.attempts.task_jobs import Ended
 from airflow_provider_pai_spot.dlc.job import Job
 from airflow_provider_pai_spot.dlc.outcome import Cause, Verdict
 from airflow_provider_pai_spot.dlc.verdict import RULES
+from airflow_provider_pai_spot.emulator import DlcEmulator, JobPlan
+from airflow_provider_pai_spot.hooks.pai_dlc import PaiDlcHook
 
 IMPORTS = """
 from airflow_provider_pai_spot.dlc.outcome import Cause, Verdict
@@ -134,3 +137,23 @@ def test_parsing_a_dag_imports_no_rules(own_rules: WriteRules, tmp_path: Path) -
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), *filter(None, sys.path)])}
     ran = subprocess.run([sys.executable, "-c", PARSE], env=environment, capture_output=True, text=True, check=False)
     assert ran.stdout.splitlines()[-1:] == ["parsed"], ran.stderr
+
+
+def test_a_try_that_begins_with_a_lost_job_reads_its_events(
+    emulator: DlcEmulator, new_task: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(PaiDlcHook, "get_job_events", lambda _hook, _job_id: ["pod was preempted"])
+    emulator.control.plan(JobPlan(run_seconds=60, exit_code=143))
+    task = new_task(run_id="told-by-an-event")
+    task.begin().begin()
+    emulator.control.advance(600)
+    ended = task.begin(2).begin()
+    assert isinstance(ended, Ended)
+    assert (ended.outcome.verdict, ended.outcome.rule) == (Verdict.REVOKED, "event_preempted")
+
+
+def test_events_of_a_job_that_is_not_over_are_not_asked_for() -> None:
+    running = Job({**FAILED, "Status": "Running"})
+    with pytest.raises(StopIteration) as end:
+        next(judging(running))
+    assert end.value.value.rule == "not_over"

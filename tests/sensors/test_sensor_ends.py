@@ -11,7 +11,8 @@ import pytest
 from airflow.sdk.exceptions import AirflowFailException, AirflowSensorTimeout, AirflowSkipException, TaskDeferred
 
 from airflow_provider_pai_spot.emulator import DlcEmulator, JobPlan
-from airflow_provider_pai_spot.exceptions import SpotCapacityRevoked, SpotWatchEnded
+from airflow_provider_pai_spot.exceptions import PaiDlcUnavailable, SpotCapacityRevoked, SpotWatchEnded
+from airflow_provider_pai_spot.hooks.pai_dlc import PaiDlcHook
 from airflow_provider_pai_spot.sensors.spot_job import SpotJobSensor
 from airflow_provider_pai_spot.sensors.watch import open_watch
 
@@ -174,3 +175,29 @@ def test_soft_fail_skips_a_deferrable_sensor_whatever_its_trigger_tells(
     sensor = SpotJobSensor(task_id="wait", job_id=run.job_id, on_revoked="fail", soft_fail=True)
     with pytest.raises(AirflowSkipException, match="soft_fail"):
         sensor.resume_execution("execute_complete", {"event": event}, run.bench.context())
+
+
+@pytest.mark.parametrize("deferrable", [False, True], ids=["poke", "over before deferring"])
+@pytest.mark.parametrize(
+    ("events", "verdict"),
+    [(["pod was preempted, token=planted"], "revoked"), (PaiDlcUnavailable("no answer"), "unknown")],
+    ids=["told by an event", "events cannot be read"],
+)
+def test_a_loss_that_only_an_event_tells_of_is_one_on_a_worker_too(
+    bench: Any, monkeypatch: pytest.MonkeyPatch, deferrable: bool, events: Any, verdict: str
+) -> None:
+    def answer(_hook: PaiDlcHook, _job_id: str) -> list[str]:
+        if isinstance(events, Exception):
+            raise events
+        return list(events)
+
+    monkeypatch.setattr(PaiDlcHook, "get_job_events", answer)
+    bench.control.plan(JobPlan(run_seconds=60, exit_code=143))
+    job_id = bench.job()
+    bench.clock.sleep(600)
+    flow = bench.session(job_id, deferrable=deferrable)
+    flow.begin()
+    with pytest.raises(SpotWatchEnded):
+        flow.watch_deferred() if deferrable else flow.look()
+    assert bench.pushed["outcome"]["verdict"] == verdict
+    assert "planted" not in str(bench.pushed) + "".join(bench.log.lines)
