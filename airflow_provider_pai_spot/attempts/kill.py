@@ -57,6 +57,7 @@ class KillSwitch:
         self.requested = False
         self.job_id: str | None = None
         self._unanswered: dict[str, str] = {}
+        self._workspace_id: str | None = None
 
     def pull(self) -> None:
         """Take the request; called from the signal handler. Returns after a few seconds at the latest."""
@@ -68,15 +69,17 @@ class KillSwitch:
         thread.start()
         thread.join(_HANDLER_PATIENCE)
 
-    def before_create(self, tags: Mapping[str, str]) -> None:
+    def before_create(self, tags: Mapping[str, str], workspace_id: str | None = None) -> None:
         """
         Look whether a request came before a job is created; from here to `check` its id is not known.
 
         :param tags: the new job's.
+        :param workspace_id: the new job's; None for the hook's.
         :raises SpotJobStopped: as `check` does.
         """
         self.check()
         self._unanswered = {name: tags[name] for name in _TAGS_OF_ONE_ATTEMPT if name in tags}
+        self._workspace_id = workspace_id
 
     def check(self, job_id: str | None = None) -> None:
         """
@@ -114,7 +117,9 @@ class KillSwitch:
 
     def _listed(self, tags: dict[str, str], began: datetime) -> list[Job]:
         try:
-            items = self._hook.list_jobs(tags=tags, start_time=began - _LOOK_BACK, show_own=False)
+            items = self._hook.list_jobs(
+                tags=tags, start_time=began - _LOOK_BACK, show_own=False, workspace_id=self._workspace_id
+            )
             jobs = list(whole_jobs(self._hook, map(Job, items)))
         except PaiDlcError as error:
             self._log.warning("could not look for the job that is being created: %s", error)

@@ -99,6 +99,7 @@ def open_jobs(
         clock=clock,
         log=log,
         adopts=moment.try_number > 1,
+        workspace_id=wanted.request.workspace_id,
         before_create=kill.before_create,
     )
     return TaskJobs(

@@ -63,6 +63,7 @@ class JobCalls(JobReader, Protocol):
         start_time: datetime,
         show_own: bool | None,
         payment_type: str | None = None,
+        workspace_id: str | None = None,
     ) -> list[dict[str, Any]]:
         """List jobs by tag."""
         ...
@@ -90,8 +91,9 @@ class Submitter:
     :param since: what was created before belongs to an earlier run, for a ledger that knows no attempts yet.
     :param patience: seconds a created job may stay invisible in ListJobs.
     :param adopts: whether jobs of a lost ledger can be ours: a first try has submitted none yet, whatever clocks say.
-    :param before_create: called right before each CreateJob with the job's tags; raises if the task was killed
-        meanwhile.
+    :param workspace_id: where the jobs are created, as the request has it; None for the hook's.
+    :param before_create: called right before each CreateJob with the job's tags and workspace; raises if the task was
+        killed meanwhile.
     """
 
     hook: JobCalls
@@ -102,7 +104,8 @@ class Submitter:
     clock: Clock
     log: Any
     adopts: bool = True
-    before_create: Callable[[Mapping[str, str]], None] = lambda _tags: None
+    workspace_id: str | None = None
+    before_create: Callable[[Mapping[str, str], str | None], None] = lambda _tags, _workspace_id: None
 
     def find(self) -> FoundJobs:
         """Return this task instance's jobs, matched again on our side."""
@@ -120,6 +123,7 @@ class Submitter:
             start_time=self.since - _LOOK_BACK,
             show_own=False,
             payment_type=payment_type,
+            workspace_id=self.workspace_id,
         )
 
     def find_attempt(self, attempt: int, *, patiently: bool) -> Job | None:
@@ -174,7 +178,7 @@ class Submitter:
         """
         doubtful = look_for_twins
         for tries_left in range(_CREATE_TRIES - 1, -1, -1):
-            self.before_create(body["Settings"]["Tags"])
+            self.before_create(body["Settings"]["Tags"], self.workspace_id)
             renew_intent()
             try:
                 job_id = self.hook.create_job(body)

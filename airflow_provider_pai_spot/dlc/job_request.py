@@ -75,6 +75,11 @@ class JobRequest:
         return next(iter(ecs_specs_of_bidders(self.body["JobSpecs"])), "")
 
     @property
+    def workspace_id(self) -> str | None:
+        """The workspace the job is created in; None for that of the connection, or the caller's default."""
+        return str(self.body["WorkspaceId"]) if self.body.get("WorkspaceId") else None
+
+    @property
     def checkpoint_uri(self) -> str | None:
         """What is mounted for checkpoints, as DLC is told it; None without."""
         sources = self.body.get("DataSources") or []

@@ -120,6 +120,7 @@ class Task:
             clock=self.clock,
             log=self.log,
             adopts=try_number > 1,
+            workspace_id=self.request.workspace_id,
         )
         report = Report(
             push=self.pushed.__setitem__, log=self.log, console_url=lambda job: f"https://c/{job}", console_key="c"

@@ -45,6 +45,15 @@ def test_a_lost_answer_and_a_list_that_lags_still_make_one_job(emulator: DlcEmul
     assert AttemptLedger(task.store).attempts[-1].job_id == task.jobs()[0]["JobId"]
 
 
+def test_a_lost_answer_makes_one_job_in_a_workspace_that_is_not_the_connection_s(
+    emulator: DlcEmulator, new_task: Any
+) -> None:
+    emulator.control.fault("CreateJob", "lost_answer")
+    task = new_task(run_id="elsewhere", job_overrides={"WorkspaceId": "2"})
+    step = task.begin().begin()
+    assert [(job["JobId"], job["WorkspaceId"]) for job in task.jobs()] == [(step.job_id, "2")]
+
+
 @pytest.mark.parametrize("seed", range(30))
 def test_a_try_that_dies_while_submitting_leaves_one_job_to_the_next(
     emulator: DlcEmulator, kept_log: Any, new_task: Any, seed: int

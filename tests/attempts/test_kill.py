@@ -29,8 +29,10 @@ class Dlc:
         self._status = "Running"
         self.tags = {TAG_TASK_INSTANCE: TASK.key, TAG_ATTEMPT: "1", TAG_LEDGER: "l"}
         self.stops = 0
+        self.workspaces: list[str | None] = []
 
-    def list_jobs(self, **_query: Any) -> list[dict[str, Any]]:
+    def list_jobs(self, *, workspace_id: str | None = None, **_query: Any) -> list[dict[str, Any]]:
+        self.workspaces.append(workspace_id)
         answer = next(self._lists, False)
         if isinstance(answer, Exception):
             raise answer
@@ -114,6 +116,14 @@ def test_a_job_whose_createjob_is_unanswered_is_found_by_its_tags(switch: Any, l
     kill.before_create({**dlc.tags, "mine": "too"})
     kill.pull()
     assert dlc.stops == stops
+
+
+def test_a_job_is_looked_for_in_the_workspace_that_it_is_created_in(switch: Any) -> None:
+    dlc = Dlc("Stopping", lists=[True])
+    kill = switch(dlc, over=True)
+    kill.before_create(dlc.tags, "2")
+    kill.pull()
+    assert dlc.workspaces == ["2"]
 
 
 def test_while_a_job_is_created_that_of_another_attempt_is_not_touched(switch: Any) -> None:

@@ -204,3 +204,13 @@ def _first_running(emulator: DlcEmulator) -> str:
                 return str(job["JobId"])
         time.sleep(0.05)
     raise TimeoutError("no job runs")
+
+
+def test_a_lost_answer_makes_one_job_in_whatever_workspace(
+    emulator: DlcEmulator, run_dag: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AIRFLOW__PAI_SPOT__SUBMIT_LOOKUP_PATIENCE", "2")
+    emulator.control.fault("CreateJob", "lost_answer")
+    run = run_dag(one_task(job_overrides={"WorkspaceId": "2"}))
+    assert run.task_states == {"train": "success"}
+    assert [job["WorkspaceId"] for job in emulator.control.jobs()] == ["2"]
