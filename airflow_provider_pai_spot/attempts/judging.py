@@ -2,7 +2,8 @@
 How a job ended, by the rules in force: those of this release and, before them, your own.
 
 `[pai_spot] verdict_rules` names a sequence of `Rule` in a module of yours. It is imported where jobs are judged, in
-workers and triggerers, once a process; never when a DAG file is parsed.
+workers and triggerers, once a process; never when a DAG file is parsed. One that cannot be used keeps a job from being
+submitted, and never ends the watching of one that is under way: that one the rules of this release judge.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ from airflow_provider_pai_spot.dlc.status import is_decided
 from airflow_provider_pai_spot.dlc.verdict import RULES, Rule, classify, rules_with
 
 _log = logging.getLogger(__name__)
+_unusable: set[str] = set()
+"""Values of `verdict_rules` that were told to be wrong and are not imported anew at each judgement."""
 
 
 class InvalidVerdictRules(ValueError):
@@ -48,10 +51,11 @@ def judge(job: Job, events: Sequence[str] = (), *, spot: bool | None = None) -> 
     :param events: lines of GetJobEvents and GetPodEvents; never lines of logs.
     :param spot: whether it bid for spot capacity, where the caller knows and the job's tags do not say otherwise; None
         goes by what the job shows.
-    :raises InvalidVerdictRules: as `rules_in_force`.
+    :raises InvalidVerdictRules: as `rules_in_force`, unless `rules_for_live_job` has told of it.
     """
     bids = bids_for_spot(job.tags)  # one that recovery submitted on demand cannot have lost spot capacity
-    return replace(classify(job, events, rules_in_force(), spot=spot and bids), on_demand=not bids)
+    rules = RULES if settings.verdict_rules() in _unusable else rules_in_force()
+    return replace(classify(job, events, rules, spot=spot and bids), on_demand=not bids)
 
 
 def judging(job: Job, *, spot: bool | None = None) -> Generator[Command, Any, JobOutcome]:
@@ -92,6 +96,25 @@ def rules_in_force() -> tuple[Rule, ...]:
     """
     path = settings.verdict_rules()
     return rules_with(_own_rules(path)) if path else RULES
+
+
+def rules_for_live_job(log: Any) -> tuple[Rule, ...]:
+    """
+    Return all rules, as `rules_in_force`; where those of one's own are wrong, tell so and go on with the built-in ones.
+
+    :param log: gets one error if `verdict_rules` cannot be used.
+    """
+    path = settings.verdict_rules()
+    try:
+        rules = rules_in_force()
+    except InvalidVerdictRules as error:
+        told = without_secrets(str(error), LONGEST_TEXT)
+    else:
+        _unusable.discard(path)
+        return rules
+    _unusable.add(path)
+    log.error("%s The job is watched on and judged by the built-in rules.", told)
+    return RULES
 
 
 @functools.cache

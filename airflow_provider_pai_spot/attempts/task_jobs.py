@@ -15,7 +15,7 @@ from airflow_provider_pai_spot.attempts.bodies import attempt_body, checkpoint_f
 from airflow_provider_pai_spot.attempts.checkpoints import OFF, look_at_checkpoints
 from airflow_provider_pai_spot.attempts.endings import describe, error_for
 from airflow_provider_pai_spot.attempts.identity import Owner
-from airflow_provider_pai_spot.attempts.judging import judge_with_events
+from airflow_provider_pai_spot.attempts.judging import judge_with_events, rules_in_force
 from airflow_provider_pai_spot.attempts.ledger import HANDED_OVER, Attempt, AttemptLedger
 from airflow_provider_pai_spot.attempts.limits import breached_before_stop
 from airflow_provider_pai_spot.attempts.moment import TryMoment
@@ -205,7 +205,9 @@ class TaskJobs:
         :param new_folder: whether to start over in a new checkpoint folder (a person cleared a success).
         :raises SpotTotalTimeout: the task's time is up.
         :raises SpotSubmissionRefused: DLC will not take the request, or took it without its spot terms.
+        :raises InvalidVerdictRules: `[pai_spot] verdict_rules` cannot be used: how the job ends could not be told.
         """
+        rules_in_force()
         self._refuse_if_late()
         terms = self.recoverer.first_terms() if terms is None else terms
         attempt = replace(self._next_attempt(terms, new_folder), reason=reason)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from airflow_provider_pai_spot import settings as provider_settings
 from airflow_provider_pai_spot.attempts.drive import drive
 from airflow_provider_pai_spot.attempts.follow import follow
-from airflow_provider_pai_spot.attempts.judging import judge_with_events, rules_in_force
+from airflow_provider_pai_spot.attempts.judging import judge_with_events, rules_for_live_job, rules_in_force
 from airflow_provider_pai_spot.attempts.kill import KillSwitch
 from airflow_provider_pai_spot.attempts.limits import WaitLimits
 from airflow_provider_pai_spot.attempts.log_setup import notes_of, stream_on_worker, with_rest_of_log
@@ -43,7 +43,6 @@ class OperatorFlow:
     """
 
     def __init__(self, operator: SubmitSpotJobOperator, context: Context) -> None:
-        rules_in_force()  # a wrong [pai_spot] verdict_rules is found before anything is submitted
         self.operator = operator
         self.log = operator.log
         self.hook = PaiDlcHook(
@@ -65,6 +64,14 @@ class OperatorFlow:
         )
         newest = self.jobs.ledger.newest
         self.kill.job_id = newest.job_id if newest is not None else None
+        self._check_rules()
+
+    def _check_rules(self) -> None:
+        """A wrong [pai_spot] verdict_rules is found before a first job, and ends the watching of none."""
+        if self.moment.try_number == 1 and self.jobs.ledger.newest is None:
+            rules_in_force()
+        else:
+            rules_for_live_job(self.log)
 
     def begin(self) -> str | None:
         """Take over what an earlier try left, or submit; then wait. Returns the id of the job that decided."""

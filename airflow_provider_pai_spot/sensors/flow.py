@@ -13,7 +13,7 @@ from airflow_provider_pai_spot import settings as provider_settings
 from airflow_provider_pai_spot.attempts.drive import carry_out
 from airflow_provider_pai_spot.attempts.endings import error_for
 from airflow_provider_pai_spot.attempts.identity import Owner
-from airflow_provider_pai_spot.attempts.judging import judge_with_events, rules_in_force
+from airflow_provider_pai_spot.attempts.judging import judge_with_events, rules_for_live_job, rules_in_force
 from airflow_provider_pai_spot.attempts.kill import KillSwitch
 from airflow_provider_pai_spot.attempts.ledger import MemoryStore, StateStore
 from airflow_provider_pai_spot.attempts.log_notes import StoreNotes
@@ -49,7 +49,7 @@ from airflow_provider_pai_spot.links.pai_console import JOB_CONSOLE_KEY, job_con
 from airflow_provider_pai_spot.sensors.job_id import required_job_id
 from airflow_provider_pai_spot.sensors.looks import Looks
 from airflow_provider_pai_spot.sensors.successor import overwrite_job_id, rendered_submit_task, submit_successor
-from airflow_provider_pai_spot.sensors.watch import keep, open_watch
+from airflow_provider_pai_spot.sensors.watch import WATCH_KEY, keep, open_watch
 from airflow_provider_pai_spot.triggers.spot_job import SpotJobTrigger
 
 if TYPE_CHECKING:
@@ -80,7 +80,6 @@ class SensorFlow:
         hook: PaiDlcHook | None = None,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
-        rules_in_force()  # a wrong [pai_spot] verdict_rules is found at once, not when the job ends
         self.sensor = sensor
         self.context = context
         self.log = sensor.log
@@ -101,11 +100,19 @@ class SensorFlow:
             log=self.log,
         )
         self.watch = open_watch(self.store, pointed_at, self.moment.generation, clock.now())
+        self._check_rules(is_told_of=job_id is not None)
         self._tolerance = provider_settings.poll_error_tolerance()
         self._unusual_wait = provider_settings.unusual_wait()
         self._logs = self._log_stream()
         self._status = ""
         self._farewell: str | None = None
+
+    def _check_rules(self, *, is_told_of: bool) -> None:
+        """A wrong [pai_spot] verdict_rules is found when the first try begins, and ends no watching after that."""
+        if self.moment.try_number == 1 and not is_told_of and self.store.get(WATCH_KEY) is None:
+            rules_in_force()
+        else:
+            rules_for_live_job(self.log)
 
     def begin(self) -> None:
         """Submit the successor of a job that an earlier try saw lost, and make the watched job visible."""

@@ -11,7 +11,7 @@ from airflow_provider_pai_spot import settings
 from airflow_provider_pai_spot.attempts.airflow_state import task_is_over
 from airflow_provider_pai_spot.attempts.follow import follow
 from airflow_provider_pai_spot.attempts.identity import TaskIdentity
-from airflow_provider_pai_spot.attempts.judging import rules_in_force
+from airflow_provider_pai_spot.attempts.judging import rules_for_live_job
 from airflow_provider_pai_spot.attempts.limits import WaitLimits
 from airflow_provider_pai_spot.attempts.log_setup import stream_in_triggerer
 from airflow_provider_pai_spot.attempts.log_stream import LogStream
@@ -44,7 +44,7 @@ async def follow_to_the_end(trigger: SpotJobTrigger) -> JobOutcome:
     earliest = clock.now().timestamp() + _min_dwell(trigger)
     if trigger.task_instance is not None and trigger.cancel_on_kill:
         EARLY_QUESTION.ask(partial(_task_is_over, trigger))
-    await in_dlc_thread(rules_in_force)  # imports the user's own module, which must not happen on the event loop
+    await in_dlc_thread(rules_for_live_job, trigger.log)  # imports the user's own module: never on the event loop
     word = QueueWord(unusual_wait=settings.unusual_wait(), now=clock.now, log=trigger.log)
     logs = _logs_of(trigger)
     limits = _limits_of(trigger)

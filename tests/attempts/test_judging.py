@@ -11,8 +11,14 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_pai_spot.attempts.judging import InvalidVerdictRules, judge, judging, rules_in_force
-from airflow_provider_pai_spot.attempts.task_jobs import Ended
+from airflow_provider_pai_spot.attempts.judging import (
+    InvalidVerdictRules,
+    judge,
+    judging,
+    rules_for_live_job,
+    rules_in_force,
+)
+from airflow_provider_pai_spot.attempts.task_jobs import Ended, Waiting
 from airflow_provider_pai_spot.dlc.job import Job
 from airflow_provider_pai_spot.dlc.outcome import Cause, Verdict
 from airflow_provider_pai_spot.dlc.verdict import RULES
@@ -157,3 +163,20 @@ def test_events_of_a_job_that_is_not_over_are_not_asked_for() -> None:
     with pytest.raises(StopIteration) as end:
         next(judging(running))
     assert end.value.value.rule == "not_over"
+
+
+def test_wrong_rules_submit_nothing_and_leave_a_job_that_runs_to_the_built_in_ones(
+    new_task: Any, kept_log: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = new_task(run_id="wrong-rules")
+    live = task.begin().begin()
+    monkeypatch.setenv("AIRFLOW__PAI_SPOT__VERDICT_RULES", "no_such_package_at_all.RULES")
+    assert rules_for_live_job(kept_log) == RULES
+    [told] = [line for line in kept_log.lines if line.startswith("ERROR")]
+    assert "verdict_rules is 'no_such_package_at_all.RULES': it cannot be imported" in told
+    assert judge(Job(FAILED)).rule == "no_rule"
+    assert isinstance(live, Waiting)
+    assert task.begin(2).begin() == live
+    with pytest.raises(InvalidVerdictRules):
+        task.begin(2).submit()
+    assert [job["JobId"] for job in task.jobs()] == [live.job_id]

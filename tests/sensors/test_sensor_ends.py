@@ -201,3 +201,14 @@ def test_a_loss_that_only_an_event_tells_of_is_one_on_a_worker_too(
         flow.watch_deferred() if deferrable else flow.look()
     assert bench.pushed["outcome"]["verdict"] == verdict
     assert "planted" not in str(bench.pushed) + "".join(bench.log.lines)
+
+
+@pytest.mark.parametrize("mode", ["poke", "reschedule"])
+@pytest.mark.parametrize("try_number", [1, 2])
+def test_wrong_rules_end_no_watching_that_has_begun(
+    bench: Any, monkeypatch: pytest.MonkeyPatch, try_number: int, mode: str
+) -> None:
+    job_id = bench.job()
+    bench.session(job_id, mode=mode).begin()
+    monkeypatch.setenv("AIRFLOW__PAI_SPOT__VERDICT_RULES", "no_such_package_at_all.RULES")
+    assert bench.session(job_id, try_number=try_number, mode=mode).look() is None

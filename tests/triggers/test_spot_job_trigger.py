@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_pai_spot.attempts.judging import InvalidVerdictRules
 from airflow_provider_pai_spot.dlc.outcome import JobOutcome, StopReason, Verdict
 from airflow_provider_pai_spot.emulator import DlcEmulator, JobPlan
 from airflow_provider_pai_spot.emulator.lifecycle import Phases
@@ -223,10 +222,9 @@ async def test_all_that_wait_for_one_type_share_one_question_for_its_price(
     assert requests["GetJobEvents"] >= len(jobs)
 
 
-async def test_wrong_rules_of_ones_own_fail_a_trigger_when_it_begins_and_not_when_the_job_ends(
+async def test_wrong_rules_of_ones_own_do_not_end_the_watching_of_a_job(
     emulator: DlcEmulator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AIRFLOW__PAI_SPOT__VERDICT_RULES", "no_such_package_at_all.RULES")
-    job_id = submit(emulator, JobPlan(run_seconds=None))
-    with pytest.raises(InvalidVerdictRules, match=r"\[pai_spot\] verdict_rules is 'no_such_package_at_all.RULES'"):
-        await anext(SpotJobTrigger(job_id=job_id, pai_dlc_conn_id="pai_dlc_default").run())
+    [event] = await events_of(trigger(submit(emulator, JobPlan(run_seconds=0.2, exit_code=1))))
+    assert JobOutcome.from_dict(event).verdict is Verdict.FAILED
