@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
-from airflow_provider_pai_spot.attempts.commands import Command, Do, Pause, Wait
+from airflow_provider_pai_spot.attempts.commands import Command, Do, Pause
 from airflow_provider_pai_spot.attempts.log_cursor import Line
 from airflow_provider_pai_spot.attempts.log_notes import Cursors, Notes, Part, ShownSoFar
 from airflow_provider_pai_spot.attempts.log_options import NOT_UPLOADED, OVERWRITTEN, LogOptions
@@ -113,7 +113,7 @@ class LogStream:
         lag = self._options.lag
         ended = job.finished_at or self._now()
         if lag and self._logs.open() and self._now() - ended < lag + _JUST_ENDED:
-            yield Wait(lag.total_seconds(), longest=lag.total_seconds())
+            yield Pause(lag.total_seconds())
             yield from self._copy(job)
         self._logs.close()
         yield from self._write_down(job, has_ended=True)

@@ -16,8 +16,8 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, TypeVar
 
-_CALLS, _LOOKS, _STOPS = "pai-dlc", "pai-dlc-watch", "pai-dlc-stop"
-_THREADS = {_CALLS: 4, _LOOKS: 4, _STOPS: 4}
+_CALLS, _LOOKS, _STOPS, _ASIDE = "pai-dlc", "pai-dlc-watch", "pai-dlc-stop", "pai-dlc-aside"
+_THREADS = {_CALLS: 4, _LOOKS: 4, _STOPS: 4, _ASIDE: 2}
 _pools: dict[str, ThreadPoolExecutor] = {}
 _lock = threading.Lock()
 
@@ -37,6 +37,11 @@ async def in_watch_thread(call: Callable[..., Answer], *args: Any, **kwargs: Any
 async def in_stop_thread(call: Callable[..., Answer], *args: Any, **kwargs: Any) -> Answer:
     """The same for what must not queue behind a thousand looks: a stop has 30 s, and then nobody is left to do it."""
     return await _in_pool(_STOPS, partial(call, *args, **kwargs))
+
+
+async def in_aside_thread(call: Callable[..., Answer], *args: Any, **kwargs: Any) -> Answer:
+    """The same for what goes to Airflow: its triggerer takes 5,000 log lines in seconds, or a minute if it is busy."""
+    return await _in_pool(_ASIDE, partial(call, *args, **kwargs))
 
 
 def start_threads() -> None:

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, NamedTuple
 
-from airflow_provider_pai_spot.attempts.commands import Command, Following, Look, Missed, Pause, Stop, Wait
+from airflow_provider_pai_spot.attempts.commands import Command, Do, Following, Look, Missed, Pause, Stop, Wait
 from airflow_provider_pai_spot.attempts.drive import answer
 from airflow_provider_pai_spot.attempts.limits import WaitLimits
 from airflow_provider_pai_spot.clock import Clock
@@ -17,7 +17,7 @@ from airflow_provider_pai_spot.dlc.outcome import JobOutcome
 from airflow_provider_pai_spot.dlc.status import JobStatus, is_decided
 from airflow_provider_pai_spot.exceptions import PaiDlcError, PaiDlcUnavailable
 from airflow_provider_pai_spot.hooks.pai_dlc import PaiDlcHook
-from airflow_provider_pai_spot.triggers.dlc_threads import in_dlc_thread
+from airflow_provider_pai_spot.triggers.dlc_threads import in_aside_thread, in_dlc_thread
 from airflow_provider_pai_spot.triggers.job_news import is_denied, says_enough
 from airflow_provider_pai_spot.triggers.job_watcher import News, Seat
 from airflow_provider_pai_spot.triggers.watchers import watcher_for
@@ -93,6 +93,8 @@ class Pursuit:
                 return await self._wait(command)
             case Pause(seconds):
                 return await self._clock.asleep(seconds)
+            case Do():
+                return await in_aside_thread(answer, command, self._hook)
             case Look() if self._seat is not None:
                 return await self._look(command, self._seat)
             case Stop():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -112,6 +113,17 @@ async def test_it_fires_once_with_a_small_versioned_outcome(emulator: DlcEmulato
     assert len(json.dumps(event)) < 10_000
     outcome = JobOutcome.from_dict(event)
     assert (outcome.job_id, outcome.verdict) == (job_id, Verdict.SUCCEEDED)
+
+
+async def test_it_copies_logs_beside_the_waiting(
+    emulator: DlcEmulator, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("AIRFLOW__PAI_SPOT__LOG_LAG", "1")
+    lines = (*(f"line {n // 2}" for n in range(30)), 'PAI_SPOT_PROGRESS {"step": 30}')
+    job_id = submit(emulator, JobPlan(run_seconds=3, logs=lines))
+    [event] = await events_of(trigger(job_id, log_poll_interval=0.5))
+    assert re.findall(r"\[worker-0\] \S+Z  (line \d+|PAI_SPOT_PROGRESS {.*?})", capfd.readouterr().out) == [*lines]
+    assert JobOutcome.from_dict(event).progress == {"step": 30}
 
 
 async def test_at_a_limit_the_job_is_over_before_the_event_is_fired(emulator: DlcEmulator) -> None:
