@@ -16,6 +16,9 @@ from hypothesis import settings
 # The table that DAG files are made from, which Airflow finds beside them, is walked by one test and told by another.
 sys.path.append(str(Path(__file__).parent / "end_to_end" / "dags"))
 
+_BREAKING = ("what_happens_to_the_job", "when_airflow_dies", "logs_on_airflow", "two_tasks_after_a_loss")
+"""Files of end_to_end that end tasks in every way, or end parts of their Airflow."""
+
 _HOME = Path(tempfile.mkdtemp(prefix="pai-spot-tests-"))
 atexit.register(shutil.rmtree, _HOME, ignore_errors=True)
 (_HOME / "dags").mkdir()
@@ -42,20 +45,23 @@ settings.load_profile("repeatable")
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with what takes longest, so that the other process of pytest-xdist works through the rest meanwhile."""
-    items.sort(key=lambda item: not _shares_airflow(item.nodeid))
+    items.sort(key=lambda item: _airflow_of(item.nodeid) is None)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Run tests of one file, and all that share the one real Airflow, in the same process."""
+    """Run tests of one file, and all that share a real Airflow, in the same process; two of these can wait at once."""
     from xdist.scheduler import LoadScopeScheduling
 
     class ByFile(LoadScopeScheduling):  # type: ignore[misc]
         def _split_scope(self, nodeid: str) -> str:
-            return "airflow" if _shares_airflow(nodeid) else nodeid.split("::", 1)[0]
+            return _airflow_of(nodeid) or nodeid.split("::", 1)[0]
 
     return ByFile(config, log)
 
 
-def _shares_airflow(nodeid: str) -> bool:
-    return nodeid.startswith("tests/end_to_end/")
+def _airflow_of(nodeid: str) -> str | None:
+    """Return which real Airflow a test needs, None for none: of two halves that take about as long."""
+    if not nodeid.startswith("tests/end_to_end/"):
+        return None
+    return "broken airflow" if any(name in nodeid for name in _BREAKING) else "airflow"
