@@ -11,15 +11,19 @@ CHAOS_STAMP := $(VENV)/.installed-for-chaos
 # The vendor SDK ignores NO_PROXY, so whatever speaks to the emulator runs without proxies.
 NO_PROXIES := env -u HTTP_PROXY -u HTTPS_PROXY -u ALL_PROXY -u http_proxy -u https_proxy -u all_proxy
 
-.PHONY: demo test chaos lint types format clean bench
+.PHONY: demo test test-long chaos lint types format clean bench
 
 ## A real Airflow trains on an emulated cloud and survives losing its machine. DEMO_ARGS="--exit --json out.json"
 demo: $(DEMO_STAMP)
 	@PAI_SPOT_DEMO_INSTALL_SECONDS=$$(cat $(DEMO_STAMP)) exec $(BIN)/pai-spot demo $(DEMO_ARGS)
 
-## All tests. TEST_ARGS='-m "not end_to_end"' leaves out those that start an Airflow.
+## All tests but the long ones. TEST_ARGS='-m "not end_to_end"' leaves out those that start an Airflow.
 test: $(DEV_STAMP)
 	$(NO_PROXIES) $(BIN)/python -m pytest --numprocesses $(TEST_JOBS) --no-loadscope-reorder $(TEST_ARGS)
+
+## What takes minutes on a real Airflow: runs deleted and made anew, all of Airflow dead for a while, copied logs, budgets.
+test-long: $(DEV_STAMP)
+	$(NO_PROXIES) $(BIN)/python -m pytest -m long $(TEST_ARGS)
 
 ## Kills and breaks everything under a production-like Airflow. Needs PostgreSQL and Redis. CHAOS_ARGS="--seeds 1,2,3"
 chaos: $(CHAOS_STAMP)

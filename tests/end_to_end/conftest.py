@@ -16,6 +16,16 @@ from airflow_provider_pai_spot.cli.demo.airflow_processes import LocalAirflow
 from airflow_provider_pai_spot.emulator import DlcEmulator, JobPlan
 
 HERE = Path(__file__).parent
+LONG = frozenset(
+    {
+        "test_logs_on_airflow",
+        "test_recovery_on_airflow",
+        "test_rerunning_submit",
+        "test_the_same_work_again",
+        "test_when_airflow_dies",
+    }
+)
+"""Files that `make test-long` runs: together with the rest they would take longer than anybody waits for a change."""
 EXAMPLES = HERE.parents[1] / "dags_examples"
 MOST_TASKS_AT_ONCE = 40
 """So many workers are held at the same time by tasks that are to be ended in a worker."""
@@ -34,6 +44,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.is_relative_to(HERE):
             item.add_marker(pytest.mark.end_to_end)
+        if item.path.stem in LONG:
+            item.add_marker(pytest.mark.long)
 
 
 @pytest.fixture(scope="session")
