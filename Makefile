@@ -21,7 +21,7 @@ demo: $(DEMO_STAMP)
 test: $(DEV_STAMP)
 	$(NO_PROXIES) $(BIN)/python -m pytest --numprocesses $(TEST_JOBS) --no-loadscope-reorder $(TEST_ARGS)
 
-## What takes minutes on a real Airflow: runs deleted and made anew, all of Airflow dead for a while, copied logs, budgets.
+## What takes minutes on a real Airflow: tasks ended in every way, runs made anew, all of Airflow dead for a while, copied logs.
 test-long: $(DEV_STAMP)
 	$(NO_PROXIES) $(BIN)/python -m pytest -m long $(TEST_ARGS)
 
