@@ -29,9 +29,11 @@ test-long: $(DEV_STAMP)
 chaos: $(CHAOS_STAMP)
 	@$(NO_PROXIES) $(BIN)/python tests/chaos $(CHAOS_ARGS)
 
-## What it costs, as JSON lines; outside CI, since machines are noisy.
+## What it costs, as JSON lines; outside CI, since machines are noisy. Takes about an hour. BENCH_RUNS=1 for less.
+BENCH_RUNS ?= 3
 bench: $(DEV_STAMP)
 	@AIRFLOW_HOME=$$(mktemp -d) $(BIN)/python tests/benchmarks/import_cost.py
+	@AIRFLOW_HOME=$$(mktemp -d) $(NO_PROXIES) $(BIN)/python tests/benchmarks/waiting_fleet.py $(BENCH_RUNS)
 
 lint: $(DEV_STAMP)
 	$(BIN)/ruff check

@@ -1,0 +1,94 @@
+"""
+What waiting for many jobs costs, our way and others' in the same run, the emulator being a process of its own over TLS.
+
+Prints one JSON line for each way and number of jobs: medians and spread over the repetitions. The period is 30 s.
+`waiting_fleet.py [REPETITIONS]`.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from bench_emulator import Place, serving
+
+PERIOD = 30.0
+WINDOW = 2 * PERIOD
+PROGRAM = Path(__file__).with_name("fleet_process.py")
+CASES = (
+    ("none", 100),
+    ("ours", 100),
+    ("ours", 300),
+    ("ours", 1_000),
+    ("ours", 10_000),
+    # Further than this the others do not get: 1,000 fill a core, and most of their calls fail.
+    ("vendor", 100),
+    ("vendor", 300),
+    ("vendor", 1_000),
+    ("sagemaker", 300),
+    ("databricks", 300),
+    ("databricks", 1_000),
+)
+
+
+def warm_up(way: str, jobs: int) -> float:
+    """Return the seconds until a way has come into its stride: ours starts with at most ten lists a second."""
+    return PERIOD + 5.0 + (jobs / 500 if way == "ours" else 0.0)
+
+
+def measured(place: Place, way: str) -> dict[str, Any]:
+    """Run one process and return what it printed, with the calls that reached the emulator within the window."""
+    control = place.control()
+    timing = [str(one) for one in (PERIOD, warm_up(way, len(place.jobs)), WINDOW)]
+    command = [sys.executable, str(PROGRAM), way, *timing]
+    calls: list[int] = []
+    with subprocess.Popen(
+        command, env=place.environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write("\n".join(place.jobs))
+        process.stdin.close()
+        for line in process.stdout:
+            if line.startswith("measur"):
+                calls.append(sum(control.requests().values()))
+            elif line.startswith("{"):
+                return json.loads(line) | {"calls_a_period": (calls[1] - calls[0]) / (WINDOW / PERIOD)}
+    raise RuntimeError(f"{way} with {len(place.jobs)} jobs came to no result.")
+
+
+def summary(runs: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the median, least and most of each number."""
+    names = runs[0]
+    return {
+        name: [
+            statistics.median(one[name] for one in runs),
+            min(one[name] for one in runs),
+            max(one[name] for one in runs),
+        ]
+        for name in names
+    }
+
+
+def main(repetitions: int) -> None:
+    """Measure every case in turn, as often as asked for, so that a noisy minute hits each of them."""
+    found: dict[tuple[str, int], list[dict[str, Any]]] = {case: [] for case in CASES}
+    for _ in range(repetitions):
+        for way, jobs in CASES:
+            with serving(jobs) as place:
+                found[way, jobs].append(measured(place, way))
+    empty = statistics.median(run["cpu_percent"] for run in found["none", 100])
+    for (way, jobs), runs in found.items():
+        cpu = statistics.median(run["cpu_percent"] for run in runs)
+        line = {"benchmark": "waiting_fleet", "way": way, "jobs": jobs, "runs": len(runs), **summary(runs)}
+        line["cpu_percent_beyond_empty_loop"] = round(cpu - empty, 2)
+        line["cpu_ms_per_job_and_period"] = round((cpu - empty) / 100 * PERIOD * 1000 / jobs, 3)
+        print(json.dumps(line), flush=True)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 3)
