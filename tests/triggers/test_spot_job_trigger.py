@@ -240,3 +240,21 @@ async def test_wrong_rules_of_ones_own_do_not_end_the_watching_of_a_job(
     monkeypatch.setenv("AIRFLOW__PAI_SPOT__VERDICT_RULES", "no_such_package_at_all.RULES")
     [event] = await events_of(trigger(submit(emulator, JobPlan(run_seconds=0.2, exit_code=1))))
     assert JobOutcome.from_dict(event).verdict is Verdict.FAILED
+
+
+async def test_waiting_never_blocks_the_loop(emulator: DlcEmulator, caplog: pytest.LogCaptureFixture) -> None:
+    """Twenty triggers on slow answers, under asyncio's own watch for slow callbacks."""
+    jobs = [submit(emulator, JobPlan(run_seconds=1.0)) for _ in range(20)]
+    await events_of(trigger(submit(emulator)))  # the SDK is imported by then, in a thread
+    for operation in ("ListJobs", "GetJob"):
+        emulator.control.fault(operation, "delay", times=40, seconds=0.7)
+    loop = asyncio.get_running_loop()
+    loop.slow_callback_duration = 0.5
+    loop.set_debug(True)
+    try:
+        ended = await asyncio.gather(*(events_of(trigger(job_id)) for job_id in jobs))
+    finally:
+        loop.set_debug(False)
+        emulator.control.clear_faults()
+    assert [JobOutcome.from_dict(events[0]).verdict for events in ended] == [Verdict.SUCCEEDED] * 20
+    assert not [record for record in caplog.records if record.name == "asyncio" and "took" in record.getMessage()]
