@@ -150,13 +150,18 @@ def build_job_request(arguments: Mapping[str, Any], *, bid_grid: BidGrid = "refu
     )
 
 
+_DECIDE_ROLES_AND_BIDS = frozenset(
+    {"job_specs", "ecs_spec", "spot_discount_limit", "spot_price_limit", "resource_type", "settings", "job_type"}
+)
+
+
 def check_static_arguments(
     arguments: Mapping[str, Any],
     templated: Callable[[str], bool] | None = None,
     bid_grid: BidGrid = "refuse",
-) -> None:
+) -> JobRequest | None:
     """
-    Refuse what can be known wrong while a DAG file is parsed.
+    Refuse what can be known wrong while a DAG file is parsed; return the request if its roles and bids are known.
 
     Arguments that are templated, and checks that need their values, are left to `build_job_request`; so are a
     missing `display_name` and `workspace_id`, which the operator and the connection can supply.
@@ -170,8 +175,10 @@ def check_static_arguments(
         if (templated(name) if templated is not None else contains_template(value))
     }
     given = coerced({name: value for name, value in arguments.items() if name not in at_run_time})
-    if "job_overrides" not in at_run_time:  # otherwise it may still supply or replace anything
-        build_job_request(with_stand_ins(given, at_run_time), bid_grid=bid_grid)
+    if "job_overrides" in at_run_time:  # it may still supply or replace anything
+        return None
+    request = build_job_request(with_stand_ins(given, at_run_time), bid_grid=bid_grid)
+    return None if at_run_time & _DECIDE_ROLES_AND_BIDS else request
 
 
 def _source_of_roles(given: Mapping[str, Any]) -> str | None:

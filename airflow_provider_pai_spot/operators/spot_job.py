@@ -16,6 +16,7 @@ from airflow_provider_pai_spot.exceptions import SpotSubmissionRefused
 from airflow_provider_pai_spot.links.pai_console import PaiJobLink
 from airflow_provider_pai_spot.operators.options import mask_request_secrets
 from airflow_provider_pai_spot.recovery import SpotRecovery
+from airflow_provider_pai_spot.recovery.checks import check_against
 
 if TYPE_CHECKING:
     import jinja2
@@ -188,7 +189,10 @@ class SubmitSpotJobOperator(BaseOperator):
         try:
             self.recovery = SpotRecovery.coerce(recovery)
             self._check_pending_timeout()
-            check_static_arguments(self.job_arguments(), bid_grid=provider_settings.bid_grid())
+            grid = provider_settings.bid_grid()
+            request = check_static_arguments(self.job_arguments(), bid_grid=grid)
+            if request is not None:
+                check_against(self.recovery, request, grid)
         except InvalidJobRequest as error:
             raise SpotSubmissionRefused(f"{self.task_id}: {error}") from None
         self._flow: OperatorFlow | None = None

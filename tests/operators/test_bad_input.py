@@ -63,8 +63,9 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         {"spot_discount_limit": None, "spot_price_limit": 0.01, "recovery": {"spot_discount_ladder": [0.9]}},
         "ladder",
     ),
+    "a ladder off the grid": ({"recovery": {"spot_discount_ladder": [0.65]}}, "0.65"),
+    "a Lingjun type to follow a general one": ({"recovery": {"ecs_specs": ["ml.gu8ef.8xlarge-gu100"]}}, "ecs_specs"),
 }
-ONLY_WHEN_SUBMITTING = {"a ladder beside a price"}
 TABLE = pytest.mark.parametrize(("arguments", "word"), BAD.values(), ids=BAD.keys())
 
 
@@ -73,11 +74,7 @@ def operator(**arguments: Any) -> SubmitSpotJobOperator:
         return SubmitSpotJobOperator(task_id="train", **(FINE | arguments))
 
 
-@pytest.mark.parametrize(
-    ("arguments", "word"),
-    [case for name, case in BAD.items() if name not in ONLY_WHEN_SUBMITTING],
-    ids=[name for name in BAD if name not in ONLY_WHEN_SUBMITTING],
-)
+@TABLE
 def test_refused_at_parse_time(arguments: dict[str, Any], word: str) -> None:
     with pytest.raises(SpotSubmissionRefused, match=word) as refused:
         operator(**arguments)
