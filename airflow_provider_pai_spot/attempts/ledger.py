@@ -7,8 +7,9 @@ versioned JSON value, so that intent and submission can never be read apart from
 
 from __future__ import annotations
 
+import contextlib
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
 from types import NoneType
@@ -130,6 +131,7 @@ class AttemptLedger:
 
     def __init__(self, store: StateStore) -> None:
         self._store = store
+        self._is_held = False
         stored = _read(store.get(STORE_KEY))
         self._attempts = stored.attempts
         self._tally = stored.tally
@@ -194,6 +196,16 @@ class AttemptLedger:
         self._tally = tally._replace(waits=tally.waits + 1)
         self._write()
 
+    @contextlib.contextmanager
+    def in_one_write(self) -> Iterator[None]:
+        """Store what is changed in this block at its end: should the process die, all of it is there or nothing."""
+        self._is_held = True
+        try:
+            yield
+        finally:
+            self._is_held = False
+        self._write()
+
     def tally(self, try_number: int, generation: int) -> Tally:
         """Return what a try of Airflow has acted upon so far, and its generation with it."""
         known = self._tally
@@ -204,6 +216,8 @@ class AttemptLedger:
         return known
 
     def _write(self) -> None:
+        if self._is_held:
+            return
         kept = self._attempts[-_MAX_ATTEMPTS:]
         slim = [replace(one, key_hashes={}) for one in kept[:-1]] + kept[-1:]
         value = {

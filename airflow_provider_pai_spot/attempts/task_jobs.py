@@ -7,7 +7,7 @@ Both answer with what comes next, so that operator and sensor only have to wait 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -303,8 +303,10 @@ class TaskJobs:
         outcome = as_submitted(outcome, self.ledger.find(outcome.job_id))
         self.report.went(outcome)
         tails, outcome = read_tails(self.hook, outcome, self.wanted.log_tail_lines)
-        self.recoverer.count(outcome)
-        self._consume(outcome, tails)
+        progress = self._progress(outcome, tails)  # looks at checkpoints, which takes its time
+        with self.ledger.in_one_write():
+            self.recoverer.count(outcome)
+            self._consume(outcome, progress)
         self.report.ended(outcome, self.ledger.attempts)
         if outcome.verdict is Verdict.SUCCEEDED:
             self.report.succeeded(outcome, self._of_this_generation())
@@ -331,7 +333,7 @@ class TaskJobs:
             self.ledger.change(attempt.number, consumed=True, verdict=HANDED_OVER)
         return job_id
 
-    def _consume(self, outcome: JobOutcome, tails: Sequence[PodTail] | None = None) -> None:
+    def _consume(self, outcome: JobOutcome, progress: Mapping[str, Any] | None = None) -> None:
         attempt = self.ledger.find(outcome.job_id)
         if attempt is None:
             self.log.warning("%s is not in the state store; its end is acted upon all the same", outcome.job_id)
@@ -344,11 +346,14 @@ class TaskJobs:
             seconds_pending=outcome.seconds_pending,
             seconds_running=outcome.seconds_running,
             restarts=outcome.restarts,
-            **({} if tails is None else self._progress(attempt, outcome, tails)),
+            **(progress or {}),
         )
 
-    def _progress(self, attempt: Attempt, outcome: JobOutcome, tails: Sequence[PodTail]) -> dict[str, Any]:
+    def _progress(self, outcome: JobOutcome, tails: Sequence[PodTail]) -> dict[str, Any]:
         """Compare with the attempts before; a log that cannot be read tells nothing, and neither does a folder."""
+        attempt = self.ledger.find(outcome.job_id)
+        if attempt is None:
+            return {}
         before = [
             one
             for one in self.ledger.attempts

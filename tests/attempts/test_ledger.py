@@ -142,3 +142,25 @@ def test_an_attempt_that_we_would_not_have_written_makes_the_store_count_as_lost
     AttemptLedger(store).put(attempt(0, job_id="dlc1"))
     store.get(STORE_KEY)["attempts"][0].update(change)
     assert AttemptLedger(store).is_blank
+
+
+class CountingStore(MemoryStore):
+    writes = 0
+
+    def set(self, key: str, value: Any) -> None:
+        self.writes += 1
+        super().set(key, value)
+
+
+def test_a_loss_and_that_it_was_acted_upon_are_stored_together_or_not_at_all() -> None:
+    store = CountingStore()
+    ledger = AttemptLedger(store)
+    ledger.put(attempt(0, job_id="dlc0"))
+    before = store.writes
+    with ledger.in_one_write():
+        ledger.count_loss(1, 1)
+        assert AttemptLedger(store).tally(1, 1).losses == 0
+        ledger.change(0, consumed=True)
+    assert store.writes == before + 1
+    kept = AttemptLedger(store)
+    assert (kept.tally(1, 1).losses, kept.get(0).consumed) == (1, True)
