@@ -74,7 +74,7 @@ class Recoverer:
             waits=tally.waits,
             losses_in_all=tally.losses_in_all,
             losses_without_progress=self._losses_without_progress(),
-            waits_in_a_row=min(self._waits_in_a_row(), tally.waits),
+            waited_for=self._waited_for()[: tally.waits],
             ecs_spec=(last.ecs_spec if last else "") or self._own.ecs_spec or "",
             on_demand=outcome.on_demand,
         )
@@ -117,13 +117,14 @@ class Recoverer:
             count += attempt.verdict == Verdict.REVOKED and attempt.progressed is False
         return count
 
-    def _waits_in_a_row(self) -> int:
-        count = 0
+    def _waited_for(self) -> tuple[str, ...]:
+        """Return the types of the newest jobs that waited in vain, newest first."""
+        types = []
         for attempt in self._latest_first():
             if attempt.stop_reason != StopReason.PENDING_TIMEOUT or attempt.verdict != Verdict.STOPPED:
                 break
-            count += 1
-        return count
+            types.append(attempt.ecs_spec or self._own.ecs_spec or "")
+        return tuple(types)
 
     def _latest_first(self) -> Iterator[Attempt]:
         return (one for one in reversed(self.ledger.attempts) if one.generation == self.moment.generation)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -25,15 +25,16 @@ class Choice:
         return f"{self.ecs_spec} ({self.why})" if self.why else self.ecs_spec
 
 
-def in_order(types: Sequence[str], after: str, why: str = "") -> Choice:
+def in_order(types: Sequence[str], after: str, why: str = "", *, tried: Collection[str] = ()) -> Choice:
     """
-    Return the type that comes after another one, the first after the last.
+    Return the type that comes after another one, the first after the last, passing over those tried if any is left.
 
     :param types: the task's own type first; not empty.
     :param after: what the last job asked for; '' or one not in line counts as the first.
     """
     index = types.index(after) if after in types else 0
-    return Choice(types[(index + 1) % len(types)], why)
+    in_line = [*types[index + 1 :], *types[: index + 1]]
+    return Choice(next((one for one in in_line if one not in tried), in_line[0]), why)
 
 
 def by_market(types: Sequence[str], offers: Iterable[Offer], bid: Bid | None) -> Choice | None:

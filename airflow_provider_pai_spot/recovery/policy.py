@@ -6,7 +6,7 @@ A pure function of what a try has come to; its reason is one phrase for the log.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -34,7 +34,7 @@ class History:
     :param waits: jobs of this try that `pending_timeout` ended.
     :param losses_in_all: jobs lost in all tries, until a person clears the task.
     :param losses_without_progress: the last losses, one after another, that brought no progress (tries as above).
-    :param waits_in_a_row: the last jobs, one after another, that `pending_timeout` ended.
+    :param waited_for: the types of the last jobs of this try, one after another, that `pending_timeout` ended.
     :param ecs_spec: what the job ran on, or waited for; '' if that is not known.
     :param on_demand: whether it was at list price.
     """
@@ -44,7 +44,7 @@ class History:
     waits: int = 0
     losses_in_all: int = 1
     losses_without_progress: int = 0
-    waits_in_a_row: int = 0
+    waited_for: tuple[str, ...] = ()
     ecs_spec: str = ""
     on_demand: bool = False
 
@@ -193,10 +193,10 @@ def _raised(recovery: SpotRecovery, raises: int, own: Bid | None) -> Bid | None:
 
 def _other_type(recovery: SpotRecovery, history: History, own: JobTerms, offers: Iterable[Offer]) -> Step:
     types = _types(recovery, own)
-    if history.waits_in_a_row >= len(types):
+    if set(types) <= set(history.waited_for):
         return GiveUp(f"none of {', '.join(types)} had capacity within pending_timeout")
     bid = bid_after(recovery, history, own.bid)
-    choice = _choice(recovery, history, own, bid, offers, another=True)
+    choice = _choice(recovery, history, own, bid, offers, tried=history.waited_for)
     return Resubmit(_terms(own, bid, choice), _count(recovery, history), _in_words(None, choice))
 
 
@@ -207,16 +207,17 @@ def _choice(
     bid: Bid | None,
     offers: Iterable[Offer],
     *,
-    another: bool = False,
+    tried: Collection[str] = (),
 ) -> Choice | None:
-    """Return the type to go on with, None where there is nothing to choose."""
+    """Return the type to go on with, none of those tried; None where there is nothing to choose."""
     if not recovery.ecs_specs:
         return None
     types = _types(recovery, own)
     if recovery.choose_ecs_spec == "by_market":
-        wanted = [one for one in types if not (another and one == history.ecs_spec)]
-        return by_market(wanted, offers, bid or own.bid) or in_order(types, history.ecs_spec, "no offer at the bid")
-    return in_order(types, history.ecs_spec)
+        wanted = [one for one in types if one not in tried]
+        in_line = in_order(types, history.ecs_spec, "no offer at the bid", tried=tried)
+        return by_market(wanted, offers, bid or own.bid) or in_line
+    return in_order(types, history.ecs_spec, tried=tried)
 
 
 def _types(recovery: SpotRecovery, own: JobTerms) -> list[str]:

@@ -67,8 +67,8 @@ def lost(number: int, *, progressed: bool | None, **changes: Any) -> Attempt:
     return past(number, consumed=True, verdict="revoked", progressed=progressed, **changes)
 
 
-def waited(number: int) -> Attempt:
-    return past(number, consumed=True, verdict="stopped", stop_reason="pending_timeout")
+def waited(number: int, ecs_spec: str = OWN) -> Attempt:
+    return past(number, consumed=True, verdict="stopped", stop_reason="pending_timeout", ecs_spec=ecs_spec)
 
 
 def after_waits(in_this_try: int, asking: Recoverer) -> Any:
@@ -155,14 +155,14 @@ def test_losses_without_progress_are_those_since_the_last_sign_of_it(
 
 def test_types_that_waited_are_counted_since_the_last_job_that_ran(kept_log: Any) -> None:
     policy: dict[str, Any] = {"ecs_specs": [OTHER], "on_pending_timeout": "next_ecs_spec"}
-    assert isinstance(after_waits(2, recoverer(kept_log, waited(0), waited(1), **policy)), GiveUp)
-    after_a_loss = recoverer(kept_log, waited(0), lost(1, progressed=None), waited(2), **policy)
+    assert isinstance(after_waits(2, recoverer(kept_log, waited(0), waited(1, OTHER), **policy)), GiveUp)
+    after_a_loss = recoverer(kept_log, waited(0), lost(1, progressed=None), waited(2, OTHER), **policy)
     assert isinstance(after_waits(2, after_a_loss), Resubmit)
 
 
 def test_a_new_try_lets_each_type_wait_again(kept_log: Any) -> None:
     policy: dict[str, Any] = {"ecs_specs": [OTHER], "on_pending_timeout": "next_ecs_spec"}
-    assert isinstance(after_waits(1, recoverer(kept_log, waited(0), waited(1), waited(2), **policy)), Resubmit)
+    assert isinstance(after_waits(1, recoverer(kept_log, waited(0), waited(1, OTHER), waited(2), **policy)), Resubmit)
 
 
 def test_the_first_job_of_a_try_is_on_demand_once_enough_were_lost(kept_log: Any) -> None:

@@ -47,9 +47,10 @@ def after_losses(recovery: SpotRecovery, count: int, own: JobTerms = OWN) -> lis
 
 
 def waited(count: int, **history: Any) -> History:
-    """Return what a try has come to whose last jobs all waited in vain."""
+    """Return what a try has come to whose last jobs all waited in vain, as its types stand in line."""
+    types = ("ecs.a", "ecs.b", "ecs.c")[:count]
     return History(
-        **{"ended": Ended.WAITED, "losses": 0, "losses_in_all": 0, "waits": count, "waits_in_a_row": count} | history
+        **{"ended": Ended.WAITED, "losses": 0, "losses_in_all": 0, "waits": count, "waited_for": types} | history
     )
 
 
@@ -232,9 +233,21 @@ def test_each_type_waits_once_at_the_same_bid() -> None:
 
 def test_the_market_never_sends_a_job_back_to_the_type_that_waited() -> None:
     recovery = policy(on_pending_timeout="next_ecs_spec", ecs_specs=["ecs.b", "ecs.c"], choose_ecs_spec="by_market")
-    step = next_step(recovery, waited(1, ecs_spec="ecs.c"), OWN, OFFERS.values())
+    step = next_step(recovery, waited(1, ecs_spec="ecs.c", waited_for=("ecs.c",)), OWN, OFFERS.values())
     assert isinstance(step, Resubmit)
     assert step.terms.ecs_spec == "ecs.b"
+
+
+@pytest.mark.parametrize("offers", [OFFERS.values(), ()], ids=["a market", "no offers"])
+def test_by_market_too_each_type_waits_once(offers: Any) -> None:
+    recovery = policy(on_pending_timeout="next_ecs_spec", ecs_specs=["ecs.b", "ecs.c"], choose_ecs_spec="by_market")
+    seen = ["ecs.a"]
+    for count in (1, 2):
+        step = next_step(recovery, waited(count, ecs_spec=seen[-1], waited_for=tuple(seen)), OWN, offers)
+        assert isinstance(step, Resubmit)
+        seen.append(step.terms.ecs_spec or "ecs.a")
+    assert sorted(seen) == ["ecs.a", "ecs.b", "ecs.c"]
+    assert isinstance(next_step(recovery, waited(3, ecs_spec=seen[-1]), OWN, offers), GiveUp)
 
 
 def test_a_job_that_waits_may_go_on_demand_and_one_that_waits_there_is_airflow_s() -> None:
@@ -308,7 +321,7 @@ def _went_on(history: History, ended: Ended, progressed: bool | None, terms: Job
         losses=history.losses + lost,
         losses_in_all=history.losses_in_all + lost,
         waits=history.waits + (not lost),
-        waits_in_a_row=0 if lost else history.waits_in_a_row + 1,
+        waited_for=() if lost else (*history.waited_for, history.ecs_spec),
         losses_without_progress=without,
         ecs_spec=terms.ecs_spec or "ecs.a",
         on_demand=terms.on_demand,
