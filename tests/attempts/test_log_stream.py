@@ -6,10 +6,11 @@ import json
 from collections import Counter
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+from seams import EmulatedClock
 
 from airflow_provider_pai_spot.attempts.commands import Command, Do, Following, Look, Pause
 from airflow_provider_pai_spot.attempts.drive import drive
@@ -34,22 +35,6 @@ AIMASTER = {
     "ErrorMonitoringArgs": "--job-execution-mode=Sync --enable-job-restart=True --max-num-of-job-restart 2",
 }
 VPC = {"VpcId": "vpc-1", "SwitchId": "vsw-1", "SecurityGroupId": "sg-1"}
-
-
-class EmulatedClock:
-    """The provider's clock is the emulator's: sleeping here lets time pass there."""
-
-    def __init__(self, emulator: DlcEmulator) -> None:
-        self._emulator = emulator
-
-    def now(self) -> datetime:
-        return datetime.fromtimestamp(self._emulator.control.now(), UTC)
-
-    def sleep(self, seconds: float) -> None:
-        self._emulator.control.advance(seconds)
-
-    async def asleep(self, seconds: float) -> None:
-        self.sleep(seconds)
 
 
 @dataclass

@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
 import pytest
+from seams import EmulatedClock
 
 from airflow_provider_pai_spot.cli import main as cli
 from airflow_provider_pai_spot.cli import sweep
@@ -17,22 +17,6 @@ Call = Callable[..., Any]
 FAKE_AIRFLOW = Path(__file__).parents[1] / "sweep" / "fake_airflow.py"
 NAMESPACE = "team-a"
 pytestmark = pytest.mark.dlc_emulator(clock="manual", default_plan=JobPlan(run_seconds=None))
-
-
-class CloudClock:
-    """The emulator's time, which passes while somebody sleeps."""
-
-    def __init__(self, cloud: DlcEmulator) -> None:
-        self._cloud = cloud
-
-    def now(self) -> datetime:
-        return datetime.fromtimestamp(self._cloud.control.now(), UTC)
-
-    def sleep(self, seconds: float) -> None:
-        self._cloud.control.advance(seconds)
-
-    async def asleep(self, seconds: float) -> None:
-        self.sleep(seconds)
 
 
 @pytest.fixture
@@ -56,7 +40,7 @@ def swept(cloud: DlcEmulator, airflow: Any, pai_spot: Call, capsys: pytest.Captu
     def call(*arguments: str) -> tuple[int, str, str]:
         options = cli._parser("sweep").parse_args(["sweep", *arguments])
         capsys.readouterr()
-        code = sweep.run(options, clock=CloudClock(cloud))
+        code = sweep.run(options, clock=EmulatedClock(cloud))
         return (code, *capsys.readouterr())
 
     return call

@@ -102,7 +102,7 @@ class KillTable:
     All cells, side by side.
 
     :param cloud: where the jobs are; it restarts what it takes back, and takes its time.
-    :param dim_cloud: one that will stop to answer GetJob.
+    :param dim_cloud: one that will stop to tell anything about its jobs.
     :param events: those that are walked.
     """
 
@@ -222,7 +222,8 @@ class KillTable:
     def _into_phases(self) -> None:
         eventually(lambda: self._all_in_phase() or self._gate_may_close())
         self._set_slots("kill_gate", 0)
-        self.dim_cloud.control.fault("GetJob", "server_error", times=None)
+        for action in ("GetJob", "ListJobs"):
+            self.dim_cloud.control.fault(action, "server_error", times=None)
         eventually(self._all_in_phase)
 
     def _gate_may_close(self) -> bool:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import importlib.util
 import logging
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 from airflow.sdk import Connection
+from seams import EmulatedClock
 
 from airflow_provider_pai_spot.attempts.bodies import attempt_body
 from airflow_provider_pai_spot.attempts.identity import Owner, TaskIdentity
@@ -30,22 +30,6 @@ from airflow_provider_pai_spot.sweep.sweeper import Sweeper
 EXAMPLE = Path(__file__).parents[2] / "dags_examples" / "06_sweep_orphans.py"
 DAG_ID, TASK_ID, NAMESPACE = "sweep_orphans", "sweep", "end-to-end"
 PATIENCE_SECONDS = 180
-
-
-class AnHourLater:
-    """A clock of the emulated cloud, on which Airflow's real times are long past."""
-
-    def __init__(self, cloud: DlcEmulator) -> None:
-        self._cloud = cloud
-
-    def now(self) -> datetime:
-        return datetime.fromtimestamp(self._cloud.control.now(), UTC)
-
-    def sleep(self, seconds: float) -> None:
-        self._cloud.control.advance(seconds)
-
-    async def asleep(self, seconds: float) -> None:
-        self.sleep(seconds)
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +65,7 @@ def submit(cloud: DlcEmulator, run_id: str, owner: Owner) -> str:
 
 def hook_on(cloud: DlcEmulator) -> PaiDlcHook:
     connection = Connection.from_uri(cloud.connection_uri(), conn_id="pai_dlc_manual")
-    return PaiDlcHook.from_connection(connection, clock=AnHourLater(cloud))
+    return PaiDlcHook.from_connection(connection, clock=EmulatedClock(cloud))
 
 
 def swept(cloud: DlcEmulator, api: AirflowApi) -> dict[str, tuple[Result, Reason]]:
@@ -90,7 +74,7 @@ def swept(cloud: DlcEmulator, api: AirflowApi) -> dict[str, tuple[Result, Reason
         namespace=NAMESPACE,
         owner_states=api.owner_states,
         held_job=api.held_job,
-        clock=AnHourLater(cloud),
+        clock=EmulatedClock(cloud),
         log=logging.getLogger("pai-spot-test"),
     ).sweep(apply=False)
     return {one.job.job_id: (one.result, one.decision.reason) for one in report.jobs}

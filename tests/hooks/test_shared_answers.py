@@ -5,11 +5,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from airflow.sdk import Connection
+from seams import EmulatedClock
 
 from airflow_provider_pai_spot.emulator import DlcEmulator
 from airflow_provider_pai_spot.exceptions import PaiDlcRefused
@@ -18,22 +18,6 @@ from airflow_provider_pai_spot.hooks.retrying import RetryRules
 from airflow_provider_pai_spot.hooks.shared_answers import SharedAnswers
 
 TYPES = ["ecs.c7.large", "ecs.g7.xlarge"]
-
-
-class EmulatedClock:
-    """The hook's clock is the emulator's."""
-
-    def __init__(self, emulator: DlcEmulator) -> None:
-        self._emulator = emulator
-
-    def now(self) -> datetime:
-        return datetime.fromtimestamp(self._emulator.control.now(), UTC)
-
-    def sleep(self, seconds: float) -> None:
-        self._emulator.control.advance(seconds)
-
-    async def asleep(self, seconds: float) -> None:
-        self.sleep(seconds)
 
 
 @pytest.fixture
