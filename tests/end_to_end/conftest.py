@@ -30,6 +30,8 @@ LONG = frozenset(
 TABLES = frozenset({"test_what_happens_to_the_job"})
 """Of these the event that people cause most often stays with the rest."""
 EXAMPLES = HERE.parents[1] / "dags_examples"
+LONGEST = 2400.0
+"""Seconds that one test may take, what it shares with others included: the whole table takes half an hour."""
 MOST_TASKS_AT_ONCE = 40
 """So many workers are held at the same time by tasks that are to be ended in a worker."""
 PRELOAD = """
@@ -47,6 +49,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.is_relative_to(HERE):
             item.add_marker(pytest.mark.end_to_end)
+            item.add_marker(pytest.mark.timeout(LONGEST))
         if item.path.stem in LONG and not (item.path.stem in TABLES and "mark_failed" in item.name):
             item.add_marker(pytest.mark.long)
 

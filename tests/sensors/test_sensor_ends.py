@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from airflow.sdk.exceptions import AirflowFailException, AirflowSensorTimeout, AirflowSkipException, TaskDeferred
+from virtual_time import in_virtual_time
 
 from airflow_provider_pai_spot.emulator import DlcEmulator, JobPlan
 from airflow_provider_pai_spot.exceptions import PaiDlcUnavailable, SpotCapacityRevoked, SpotWatchEnded
@@ -81,7 +82,10 @@ class Watching:
         with pytest.raises(TaskDeferred) as deferral:
             flow.watch_deferred()
         self.end.after_first_look(self.bench, self.job_id)
-        return self._session().resume(asyncio.run(self._event(deferral.value.trigger)))
+        return self._session().resume(self.event_of(deferral.value.trigger))
+
+    def event_of(self, trigger: Any) -> Any:
+        return in_virtual_time(self._event(trigger), along=self.bench.control.advance)
 
     async def _event(self, trigger: Any) -> Any:
         trigger.clock = self.bench.clock
@@ -171,7 +175,7 @@ def test_soft_fail_skips_a_deferrable_sensor_whatever_its_trigger_tells(
     with pytest.raises(TaskDeferred) as deferral:
         run._session().watch_deferred()
     run.end.after_first_look(run.bench, run.job_id)
-    event = asyncio.run(run._event(deferral.value.trigger))
+    event = run.event_of(deferral.value.trigger)
     sensor = SpotJobSensor(task_id="wait", job_id=run.job_id, on_revoked="fail", soft_fail=True)
     with pytest.raises(AirflowSkipException, match="soft_fail"):
         sensor.resume_execution("execute_complete", {"event": event}, run.bench.context())

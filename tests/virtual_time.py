@@ -27,20 +27,31 @@ class _Impatient(selectors.DefaultSelector):
         if not ready and timeout is None:
             raise RuntimeError("Everybody waits, and nobody for anything that will happen.")
         if not ready and timeout:
-            self._loop.passed += timeout
+            self._loop.let_pass(timeout)
         return ready
 
 
 class VirtualTimeLoop(asyncio.SelectorEventLoop):
-    """An event loop that never sleeps; its time stands still while a thread works."""
+    """
+    An event loop that never sleeps; its time stands still while a thread works.
 
-    def __init__(self) -> None:
+    :param along: told of all seconds that pass, so that another clock can go along.
+    """
+
+    def __init__(self, along: Callable[[float], object] | None = None) -> None:
         self.passed = 0.0
+        self._along = along
         self.in_threads = 0
         super().__init__(_Impatient(self))
 
     def time(self) -> float:
         return self.passed
+
+    def let_pass(self, seconds: float) -> None:
+        """Let time pass."""
+        self.passed += seconds
+        if self._along is not None:
+            self._along(seconds)
 
     def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:
         future = super().run_in_executor(executor, func, *args)
@@ -65,9 +76,9 @@ class LoopClock:
         await asyncio.sleep(seconds)
 
 
-def in_virtual_time(work: Coroutine[Any, Any, Result]) -> Result:
-    """Run `work` to its end on a loop of its own."""
-    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+def in_virtual_time(work: Coroutine[Any, Any, Result], along: Callable[[float], object] | None = None) -> Result:
+    """Run `work` to its end on a loop of its own; see `VirtualTimeLoop`."""
+    with asyncio.Runner(loop_factory=lambda: VirtualTimeLoop(along)) as runner:
         return runner.run(work)
 
 
