@@ -166,6 +166,12 @@ def _options() -> dict[str, Any]:
             "Seconds to look for a job that may have been created although no answer came, before another is "
             "submitted. Assumed upper bound of how late a new job shows in ListJobs.",
         ),
+        "submissions_per_second": _option(
+            "float",
+            "10",
+            "How many jobs the workers of one machine submit a second at most, so that a burst of mapped tasks is not "
+            "throttled (assumed: DLC publishes no limit). 0: no limit.",
+        ),
         "poll_error_tolerance": _option(
             "float",
             "900",

@@ -40,6 +40,11 @@ def submit_lookup_patience() -> float:
     return _seconds("submit_lookup_patience")
 
 
+def submissions_per_second() -> float:
+    """How many jobs one machine's workers submit a second at most; 0 for no limit."""
+    return _seconds("submissions_per_second")
+
+
 def poll_error_tolerance() -> float:
     """Seconds without one good answer from DLC after which waiting is given up."""
     return _seconds("poll_error_tolerance")

@@ -16,6 +16,7 @@ from airflow_provider_pai_spot.attempts.ledger import AttemptLedger, MemoryStore
 from airflow_provider_pai_spot.attempts.moment import TryMoment
 from airflow_provider_pai_spot.attempts.report import Report
 from airflow_provider_pai_spot.attempts.submission import Submitter
+from airflow_provider_pai_spot.attempts.submission_pace import SubmissionPace
 from airflow_provider_pai_spot.attempts.task_jobs import TaskJobs, Wanted
 from airflow_provider_pai_spot.clock import SYSTEM_CLOCK, Clock
 
@@ -101,6 +102,12 @@ def open_jobs(
         adopts=moment.try_number > 1,
         workspace_id=wanted.request.workspace_id,
         before_create=kill.before_create,
+        pace=SubmissionPace(
+            hook.settings.endpoint or hook.region_id,
+            per_second=settings.submissions_per_second(),
+            clock=clock,
+            log=log,
+        ),
     )
     return TaskJobs(
         hook=hook,

@@ -24,6 +24,7 @@ from airflow_provider_pai_spot.attempts.identity import (
     tag_number,
 )
 from airflow_provider_pai_spot.attempts.ledger import AttemptLedger
+from airflow_provider_pai_spot.attempts.submission_pace import SubmissionPace
 from airflow_provider_pai_spot.attempts.tagged import whole_jobs
 from airflow_provider_pai_spot.clock import Clock
 from airflow_provider_pai_spot.dlc.job import Job
@@ -43,6 +44,8 @@ _LOOK_BACK = timedelta(days=30)
 _BLIND_PATIENCE = timedelta(minutes=5)
 """How much longer to look when DLC does not answer: not having seen a job proves nothing."""
 _CREATE_TRIES = 5
+_THROTTLED_PATIENCE = timedelta(minutes=15)
+"""How long a throttled submission is tried, however often: in a burst of a thousand it is nobody's fault."""
 _FIRST_BACKOFF = 2.0
 _LONGEST_BACKOFF = 60.0
 _OUT_OF_STOCK = ("resourceallocatefailed", "resource type is not enough", "nostock", "outofstock")
@@ -82,6 +85,31 @@ class FoundJobs:
     older_live: list[Job]
 
 
+@dataclass(slots=True)
+class _Tries:
+    """How often one CreateJob was sent in vain; throttled ones are counted apart."""
+
+    began: datetime
+    failed: int = 0
+    throttled: int = 0
+
+    def pause_after(self, error: PaiDlcError) -> float:
+        """Count a failure; return the seconds until the next try."""
+        if isinstance(error, PaiDlcThrottled):
+            self.throttled += 1
+        else:
+            self.failed += 1
+        backoff = min(_LONGEST_BACKOFF, _FIRST_BACKOFF * 2 ** min(self.failed + self.throttled - 1, 16))
+        asked = getattr(error, "retry_after", None)
+        return float(min(_LONGEST_BACKOFF, asked or backoff * random.uniform(0.5, 1.0)))  # noqa: S311 - jitter
+
+    def are_used_up(self, error: PaiDlcError, now: datetime) -> bool:
+        """Whether another try is too many."""
+        if isinstance(error, PaiDlcThrottled):
+            return now - self.began >= _THROTTLED_PATIENCE
+        return self.failed >= _CREATE_TRIES
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submitter:
     """
@@ -94,6 +122,7 @@ class Submitter:
     :param workspace_id: where the jobs are created, as the request has it; None for the hook's.
     :param before_create: called right before each CreateJob with the job's tags and workspace; raises if the task was
         killed meanwhile.
+    :param pace: the turns of this machine's submissions, None if nobody has to wait for anybody.
     """
 
     hook: JobCalls
@@ -106,6 +135,7 @@ class Submitter:
     adopts: bool = True
     workspace_id: str | None = None
     before_create: Callable[[Mapping[str, str], str | None], None] = lambda _tags, _workspace_id: None
+    pace: SubmissionPace | None = None
 
     def find(self) -> FoundJobs:
         """Return this task instance's jobs, matched again on our side."""
@@ -177,7 +207,10 @@ class Submitter:
             `ambiguous` of any of these is true if there may be a job all the same, by an answer that was lost earlier.
         """
         doubtful = look_for_twins
-        for tries_left in range(_CREATE_TRIES - 1, -1, -1):
+        tries = _Tries(self.clock.now())
+        while True:
+            if self.pace is not None:
+                self.pace.wait_for_turn()
             self.before_create(body["Settings"]["Tags"], self.workspace_id)
             renew_intent()
             try:
@@ -188,12 +221,11 @@ class Submitter:
                     doubtful = True
                     if job := self._look_after(error, attempt):
                         return job.job_id
-                self._pause_or_raise(error, tries_left, give_up_at, doubtful)
+                self._pause_or_raise(error, tries, give_up_at, doubtful)
             except PaiDlcError as error:
                 if doubtful and (job := self._look_once_more(attempt)):
                     return job.job_id
                 raise _refusal(error, doubtful) from None
-        raise AssertionError("the last try returns or raises")
 
     def only_one(self, job_id: str, attempt: int) -> str:
         """
@@ -239,14 +271,15 @@ class Submitter:
             self.log.warning("could not look for the job of the lost answer: %s", error)
             return None
 
-    def _pause_or_raise(self, error: PaiDlcError, tries_left: int, give_up_at: datetime | None, doubtful: bool) -> None:
-        backoff = min(_LONGEST_BACKOFF, _FIRST_BACKOFF * 2 ** (_CREATE_TRIES - 1 - tries_left))
-        asked = getattr(error, "retry_after", None)
-        pause = min(_LONGEST_BACKOFF, asked or backoff * random.uniform(0.5, 1.0))  # noqa: S311 - jitter, no secret
-        late = give_up_at is not None and self.clock.now() + timedelta(seconds=pause) >= give_up_at
-        if late or not tries_left:
+    def _pause_or_raise(self, error: PaiDlcError, tries: _Tries, give_up_at: datetime | None, doubtful: bool) -> None:
+        now = self.clock.now()
+        pause = tries.pause_after(error)
+        late = give_up_at is not None and now + timedelta(seconds=pause) >= give_up_at
+        if late or tries.are_used_up(error, now):
             raise _doubtful(error) if doubtful else error
         self.log.warning("CreateJob took no effect (%s); trying again in %.0f s", error, pause)
+        if self.pace is not None and isinstance(error, PaiDlcThrottled):
+            self.pace.hold(pause)
         self.clock.sleep(pause)
 
     def _has_our_key(self, job: Job) -> bool:

@@ -63,9 +63,9 @@ def in_backticks(cell: str) -> list[str]:
     return _CODE.findall(cell)
 
 
-def read_readme() -> Readme:
-    """Read the page."""
-    text = (CHECKOUT / "README.md").read_text(encoding="utf-8")
+def read_page(name: str) -> Readme:
+    """Read a page."""
+    text = (CHECKOUT / name).read_text(encoding="utf-8")
     blocks = [Block(m[1], m[2], text[: m.start(2)].count("\n") + 1) for m in _BLOCK.finditer(text)]
     prose = _BLOCK.sub("", text)
     tables = [_table(lines.splitlines()) for lines in re.findall(r"(?:^\|.*\|$\n?)+", prose, re.MULTILINE)]
@@ -79,13 +79,19 @@ def _table(lines: Sequence[str]) -> Table:
     return Table(head, tuple(rows))
 
 
-README = read_readme()
+README = read_page("README.md")
 
 
 @pytest.fixture(scope="session")
 def readme() -> Readme:
     """The page."""
     return README
+
+
+@pytest.fixture(scope="session")
+def contributing() -> Readme:
+    """What people read who change this."""
+    return read_page("CONTRIBUTING.md")
 
 
 @pytest.fixture(scope="session")

@@ -150,9 +150,16 @@ def test_a_command_that_does_not_exist_is_not_promised(readme: Any) -> None:
     assert set(re.findall(r"pai-spot ([a-z]+)", readme.text)) <= set(COMMANDS)
 
 
-def test_each_room_exists(readme: Any, code_in: CodeIn, checkout: Path) -> None:
-    paths = [path for cell in readme.table("to change", "open").column("open") for path in code_in(cell)]
+def test_each_room_exists(contributing: Any, code_in: CodeIn, checkout: Path) -> None:
+    paths = [path for cell in contributing.table("to change", "open").column("open") for path in code_in(cell)]
     assert [path for path in paths if not (checkout / path).exists()] == []
+
+
+def test_each_target_is_in_the_makefile(contributing: Any, code_in: CodeIn, checkout: Path) -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (checkout / "Makefile").read_text(), re.MULTILINE))
+    promised = [code_in(cell)[0].removeprefix("make ") for cell in contributing.table("to run", "for").column("to run")]
+    assert promised
+    assert set(promised) <= targets
 
 
 def test_each_link_leads_somewhere(readme: Any, checkout: Path) -> None:
