@@ -29,11 +29,16 @@ test-long: $(DEV_STAMP)
 chaos: $(CHAOS_STAMP)
 	@$(NO_PROXIES) $(BIN)/python tests/chaos $(CHAOS_ARGS)
 
-## What it costs, as JSON lines; outside CI, since machines are noisy. Takes about an hour. BENCH_RUNS=1 for less.
+## What it costs, as JSON lines; outside CI, since machines are noisy. About two hours; BENCH_RUNS=1 for less.
 BENCH_RUNS ?= 3
+BENCH := AIRFLOW_HOME=$$(mktemp -d) $(NO_PROXIES) $(BIN)/python tests/benchmarks
 bench: $(DEV_STAMP)
-	@AIRFLOW_HOME=$$(mktemp -d) $(BIN)/python tests/benchmarks/import_cost.py
-	@AIRFLOW_HOME=$$(mktemp -d) $(NO_PROXIES) $(BIN)/python tests/benchmarks/waiting_fleet.py $(BENCH_RUNS)
+	@$(BENCH)/import_cost.py
+	@$(BENCH)/dag_parse.py
+	@$(BENCH)/emulator_requests.py $(BENCH_RUNS)
+	@$(BENCH)/storm.py $(BENCH_RUNS)
+	@$(BENCH)/waiting_fleet.py $(BENCH_RUNS)
+	@$(BENCH)/real_triggerer.py
 
 lint: $(DEV_STAMP)
 	$(BIN)/ruff check

@@ -13,6 +13,8 @@ from airflow.sdk.configuration import conf
 
 SECTION = "pai_spot"
 DEFAULT_CONN_ID = "pai_dlc_default"
+SHORTEST_MASKED_SECRET = 5
+"""Characters; Airflow's masker refuses less by default, with a warning in every task log."""
 
 
 def namespace() -> str:

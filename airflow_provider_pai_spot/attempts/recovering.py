@@ -14,15 +14,8 @@ from airflow_provider_pai_spot.dlc.outcome import Cause, JobOutcome, StopReason,
 from airflow_provider_pai_spot.dlc.terms import JobTerms
 from airflow_provider_pai_spot.exceptions import PaiDlcError
 from airflow_provider_pai_spot.market import Offer, read_offers
-from airflow_provider_pai_spot.recovery import (
-    Ended,
-    History,
-    SpotRecovery,
-    Step,
-    first_terms,
-    next_step,
-    terms_after_loss,
-)
+from airflow_provider_pai_spot.recovery import SpotRecovery
+from airflow_provider_pai_spot.recovery.policy import Ended, History, Step, first_terms, next_step, terms_after_loss
 
 _NOT_OF_THE_MARKET = "evicted_without_spot_terms"
 """The classifier's own rule for an eviction that neither spot terms nor idle quota explain."""

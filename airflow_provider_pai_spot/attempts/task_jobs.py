@@ -49,7 +49,7 @@ from airflow_provider_pai_spot.exceptions import (
     SpotSubmissionRefused,
     SpotTotalTimeout,
 )
-from airflow_provider_pai_spot.recovery import GiveUp, Resubmit
+from airflow_provider_pai_spot.recovery.policy import GiveUp, Resubmit
 from airflow_provider_pai_spot.recovery.progress import came_further, either, newer_checkpoint
 
 _LONGEST_PROGRESS = 200  # characters; the timeline of all attempts is stored as one value

@@ -19,8 +19,6 @@ CONN_TYPE = "pai_dlc"
 ACCESS_KEY_ID_LABEL = "AccessKey ID"
 ACCESS_KEY_SECRET_LABEL = "AccessKey Secret"  # noqa: S105 - the label of a form field
 DEFAULT_CONSOLE_BASE_URL = "https://pai.console.aliyun.com"
-SHORTEST_MASKED_SECRET = 5
-"""Characters; Airflow's masker refuses less by default, with a warning in every task log."""
 
 CredentialSource = Literal["auto", "access_key", "rrsa", "ecs_ram_role", "profile", "uri"]
 CREDENTIAL_SOURCES: tuple[CredentialSource, ...] = (

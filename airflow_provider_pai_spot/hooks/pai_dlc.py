@@ -19,14 +19,13 @@ from airflow_provider_pai_spot.exceptions import (
 )
 from airflow_provider_pai_spot.hooks import dlc_client, listing
 from airflow_provider_pai_spot.hooks.connection import (
-    SHORTEST_MASKED_SECRET,
     ConnectionSettings,
     describe,
     parse_connection,
 )
 from airflow_provider_pai_spot.hooks.errors import unreadable
 from airflow_provider_pai_spot.hooks.retrying import RetryRules, with_retries
-from airflow_provider_pai_spot.settings import DEFAULT_CONN_ID
+from airflow_provider_pai_spot.settings import DEFAULT_CONN_ID, SHORTEST_MASKED_SECRET
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -8,7 +8,7 @@ from typing import Any
 
 from airflow.sdk.log import mask_secret
 
-from airflow_provider_pai_spot.hooks.connection import SHORTEST_MASKED_SECRET
+from airflow_provider_pai_spot.settings import SHORTEST_MASKED_SECRET
 
 _SECRET_SECTIONS = ("ImageConfig", "CredentialConfig")
 

@@ -15,7 +15,8 @@ from airflow_provider_pai_spot.dlc.job_request import build_job_request
 from airflow_provider_pai_spot.dlc.outcome import JobOutcome, StopReason, Verdict
 from airflow_provider_pai_spot.dlc.terms import JobTerms
 from airflow_provider_pai_spot.exceptions import PaiDlcError, PaiDlcUnavailable
-from airflow_provider_pai_spot.recovery import GiveUp, Resubmit, SpotRecovery, StopSpending
+from airflow_provider_pai_spot.recovery import SpotRecovery
+from airflow_provider_pai_spot.recovery.policy import GiveUp, Resubmit, StopSpending
 
 OWN, OTHER, THIRD = "ecs.g7.xlarge", "ecs.g7.2xlarge", "ecs.c7.large"
 NOON = datetime(2026, 11, 30, 12, tzinfo=UTC)

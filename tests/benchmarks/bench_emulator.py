@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 SPOT = {"SpotStrategy": "SpotWithPriceLimit", "SpotDiscountLimit": 0.6}
@@ -65,6 +66,11 @@ def serving(jobs: int) -> Iterator[Place]:
             yield Place(**json.loads(told))
         finally:
             process.stdin.close()
+
+
+def summary(runs: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the median, least and most of each number."""
+    return {name: [round(pick(run[name] for run in runs), 3) for pick in (median, min, max)] for name in runs[0]}
 
 
 def public_roots_and(certificate: Path | None) -> Path:

@@ -125,6 +125,20 @@ def resident_mb() -> float:
     return pages * resource.getpagesize() / 1e6
 
 
+async def cost_of_window(seconds: float) -> dict[str, float]:
+    """Return what this process costs for so long: CPU in per cent of a core, lag of its loop, memory."""
+    cpu, began = time.process_time(), time.monotonic()
+    sample = sorted(await lags(seconds))
+    took = time.monotonic() - began
+    return {
+        "cpu_percent": round((time.process_time() - cpu) / took * 100, 2),
+        "lag_ms_p50": round(statistics.median(sample), 2),
+        "lag_ms_p99": round(sample[int(len(sample) * 0.99)], 2),
+        "lag_ms_max": round(sample[-1], 2),
+        "memory_mb": round(resident_mb(), 1),
+    }
+
+
 async def measure(name: str, jobs: list[str], period: float, warm_up: float, window: float) -> dict[str, Any]:
     """Wait for all jobs; measure one window after the warm-up."""
     before = resident_mb()
@@ -132,18 +146,10 @@ async def measure(name: str, jobs: list[str], period: float, warm_up: float, win
     tasks = [asyncio.create_task(wait(job, period)) for job in jobs] if wait else []  # type: ignore[arg-type]
     await asyncio.sleep(warm_up)
     print("measuring", flush=True)
-    cpu, began, failed = time.process_time(), time.monotonic(), errors
-    sample = sorted(await lags(window))
-    took = time.monotonic() - began
-    result = {
-        "cpu_percent": round((time.process_time() - cpu) / took * 100, 2),
-        "lag_ms_p50": round(statistics.median(sample), 2),
-        "lag_ms_p99": round(sample[int(len(sample) * 0.99)], 2),
-        "lag_ms_max": round(sample[-1], 2),
-        "memory_mb": round(resident_mb() - before, 1),
-        "errors": errors - failed,
-        "waiting": sum(not task.done() for task in tasks),
-    }
+    failed = errors
+    result = await cost_of_window(window)
+    result["memory_mb"] = round(result["memory_mb"] - before, 1)
+    result |= {"errors": errors - failed, "waiting": sum(not task.done() for task in tasks)}
     print("measured", flush=True)
     for task in tasks:
         task.cancel()

@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from bench_emulator import Place, serving
+from bench_emulator import Place, serving, summary
 
 PERIOD = 30.0
 WINDOW = 2 * PERIOD
@@ -59,19 +59,6 @@ def measured(place: Place, way: str) -> dict[str, Any]:
             elif line.startswith("{"):
                 return json.loads(line) | {"calls_a_period": (calls[1] - calls[0]) / (WINDOW / PERIOD)}
     raise RuntimeError(f"{way} with {len(place.jobs)} jobs came to no result.")
-
-
-def summary(runs: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the median, least and most of each number."""
-    names = runs[0]
-    return {
-        name: [
-            statistics.median(one[name] for one in runs),
-            min(one[name] for one in runs),
-            max(one[name] for one in runs),
-        ]
-        for name in names
-    }
 
 
 def main(repetitions: int) -> None:

@@ -12,7 +12,8 @@ import pytest
 from airflow_provider_pai_spot.cli.plan.contents import Arithmetic
 from airflow_provider_pai_spot.dlc.terms import AS_REQUESTED
 from airflow_provider_pai_spot.operators.spot_job import SubmitSpotJobOperator
-from airflow_provider_pai_spot.recovery import History, Resubmit, SpotRecovery, bid_after, next_step
+from airflow_provider_pai_spot.recovery import SpotRecovery
+from airflow_provider_pai_spot.recovery.policy import History, Resubmit, bid_after, next_step
 from airflow_provider_pai_spot.sensors.spot_job import SpotJobSensor
 
 Ends = Callable[[int], str]

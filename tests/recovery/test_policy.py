@@ -14,12 +14,12 @@ from airflow_provider_pai_spot.dlc.job_request import build_job_request
 from airflow_provider_pai_spot.dlc.refusal import InvalidJobRequest
 from airflow_provider_pai_spot.dlc.terms import AS_REQUESTED, JobTerms
 from airflow_provider_pai_spot.market import Offer
-from airflow_provider_pai_spot.recovery import (
+from airflow_provider_pai_spot.recovery import SpotRecovery
+from airflow_provider_pai_spot.recovery.policy import (
     Ended,
     GiveUp,
     History,
     Resubmit,
-    SpotRecovery,
     StopSpending,
     first_terms,
     next_step,

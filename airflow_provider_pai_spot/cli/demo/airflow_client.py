@@ -17,6 +17,7 @@ _REPEATS = 10
 _PAUSE_SECONDS = 1.0
 _WARM_UP_SECONDS = 120.0
 _POLL_SECONDS = 0.5
+_PAGE = 100
 FINISHED_RUN_STATES = frozenset({"success", "failed"})
 
 
@@ -110,7 +111,13 @@ class AirflowClient:
 
     def task_instances(self, dag_id: str, run_id: str) -> list[dict[str, Any]]:
         """Return all task instances of a run, mapped ones included."""
-        return list(self._call("GET", f"{_run_path(dag_id, run_id)}/taskInstances")["task_instances"])
+        found: list[dict[str, Any]] = []
+        while True:
+            page = {"order_by": "id", "limit": _PAGE, "offset": len(found)}
+            answer = self._call("GET", f"{_run_path(dag_id, run_id)}/taskInstances", params=page)
+            found += answer["task_instances"]
+            if not answer["task_instances"] or len(found) >= answer["total_entries"]:
+                return found
 
     def task_instance(self, dag_id: str, run_id: str, task_id: str, map_index: int = -1) -> dict[str, Any]:
         """Return one task instance: `state`, `try_number`, `max_tries`, ..."""

@@ -14,7 +14,8 @@ from airflow_provider_pai_spot.dlc.bids import Bid
 from airflow_provider_pai_spot.dlc.job_request import MAX_REQUEST_BYTES, JobRequest
 from airflow_provider_pai_spot.dlc.terms import ecs_specs_of_bidders
 from airflow_provider_pai_spot.operators.spot_job import SubmitSpotJobOperator
-from airflow_provider_pai_spot.recovery import History, SpotRecovery, bid_after
+from airflow_provider_pai_spot.recovery import SpotRecovery
+from airflow_provider_pai_spot.recovery.policy import History, bid_after
 from airflow_provider_pai_spot.sensors.spot_job import SpotJobSensor
 
 _MINUTES_PER_HOUR = 60
