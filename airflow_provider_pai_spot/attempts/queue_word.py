@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from airflow_provider_pai_spot.attempts.commands import Command, DiagnoseQueue, ReadEvents, ReadOffers, ReadPodEvents
@@ -44,15 +44,23 @@ class QueueWord:
     :param unusual_wait: seconds of waiting after which it speaks, then after 2, 4, 8 … times as many; 0: never.
     :param now: the current time, aware UTC.
     :param spoken: what was said in an earlier session, where each look is a process of its own (`reschedule`).
+    :param patience: seconds from now in which it says nothing.
     """
 
     def __init__(
-        self, *, unusual_wait: float, now: Callable[[], datetime], log: Any, spoken: Spoken | None = None
+        self,
+        *,
+        unusual_wait: float,
+        now: Callable[[], datetime],
+        log: Any,
+        spoken: Spoken | None = None,
+        patience: float = 0.0,
     ) -> None:
         self._unusual_wait = unusual_wait
         self._now = now
         self._log = log
         self.spoken = spoken or Spoken()
+        self._not_before = now() + timedelta(seconds=patience)
 
     def look(self, job: Job) -> Generator[Command, Any, None]:
         """Speak if the wait has turned unusual, or twice as unusual."""
@@ -71,7 +79,8 @@ class QueueWord:
         since = job.pending_since(now)
         if since is None or not self._unusual_wait:
             return None
-        return max(0.0, self._due(since) - (now - since).total_seconds())
+        due_in = self._due(since) - (now - since).total_seconds()
+        return max(0.0, due_in, (self._not_before - now).total_seconds())
 
     def end(self, job: Job) -> Generator[Command, Any, None]:
         """Say nothing: the job is over, and its outcome tells how long it waited."""

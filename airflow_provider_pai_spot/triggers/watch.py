@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from datetime import UTC, datetime
 from functools import partial
 from typing import Protocol
@@ -45,7 +46,7 @@ async def follow_to_the_end(trigger: SpotJobTrigger) -> JobOutcome:
     if trigger.task_instance is not None and trigger.cancel_on_kill:
         EARLY_QUESTION.ask(partial(_task_is_over, trigger))
     await in_dlc_thread(rules_for_live_job, trigger.log)  # imports the user's own module: never on the event loop
-    word = QueueWord(unusual_wait=settings.unusual_wait(), now=clock.now, log=trigger.log)
+    word = _word_of(trigger)
     logs = _logs_of(trigger)
     limits = _limits_of(trigger)
     pursuit = Pursuit(
@@ -87,6 +88,18 @@ async def stop_if_task_is_over(trigger: SpotJobTrigger) -> None:
 
 def _always(_status: str) -> bool:
     return True
+
+
+def _word_of(trigger: SpotJobTrigger) -> QueueWord:
+    """
+    Return what speaks of a long wait.
+
+    A restarted triggerer finds a thousand jobs that have waited long, and does not know what was said of them: their
+    words, each of which takes calls, are spread over a while.
+    """
+    unusual_wait = settings.unusual_wait()
+    patience = random.uniform(0, unusual_wait / 2)  # noqa: S311 - spreads calls, guards nothing
+    return QueueWord(unusual_wait=unusual_wait, now=trigger.clock.now, log=trigger.log, patience=patience)
 
 
 def _logs_of(trigger: SpotJobTrigger) -> LogStream | None:

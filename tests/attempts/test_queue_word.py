@@ -190,6 +190,14 @@ def test_another_session_goes_on_where_the_last_one_stopped_speaking(clock: Any,
     assert minutes_said(kept_log) == ["10 min", "20 min", "40 min", "1 h 20 min", "2 h 40 min"]
 
 
+def test_a_session_that_finds_a_long_wait_lets_a_while_pass_first(clock: Any, kept_log: Any) -> None:
+    """A restarted triggerer finds many, and each word takes calls."""
+    cloud = Cloud(clock, pending=3 * 3600)
+    clock.sleep(3600)
+    cloud.follow(word_of(clock, kept_log, patience=240.0), kept_log)
+    assert minutes_said(kept_log) == ["1 h 4 min", "1 h 20 min", "2 h 40 min"]
+
+
 def test_a_restart_begins_another_wait(clock: Any, kept_log: Any) -> None:
     cloud = Cloud(clock, pending=10 * 3600)
     spoken = Spoken(since="2026-11-30T20:00:00+00:00", after=5000.0)
