@@ -68,6 +68,7 @@ class Attempt:
     :param checkpoint_folder: 1, then one more for each time a person clears a success.
     :param consumed: whether the job's end was acted upon.
     :param verdict: how the job ended, once consumed.
+    :param cause: what ended it, once consumed.
     :param stop_reason: why we stopped it, stored before StopJob is sent.
     :param ecs_spec: the instance type of the roles that bid.
     :param on_demand: whether these roles run at list price instead.
@@ -91,6 +92,7 @@ class Attempt:
     checkpoint_folder: int = 1
     consumed: bool = False
     verdict: str = ""
+    cause: str = ""
     stop_reason: str = ""
     seconds_pending: float = 0.0
     seconds_running: float = 0.0
@@ -275,7 +277,7 @@ def _read_tally(value: Any) -> Tally:
 
 _KINDS: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(("number", "generation", "try_number", "checkpoint_folder", "restarts"), (int,)),
-    **dict.fromkeys(("request_hash", "submitting_at", "bid", "verdict", "stop_reason"), (str,)),
+    **dict.fromkeys(("request_hash", "submitting_at", "bid", "verdict", "cause", "stop_reason"), (str,)),
     **dict.fromkeys(("namespace", "ledger", "ecs_spec", "reason"), (str,)),
     "job_id": (str, NoneType),
     "checkpoint": (str, NoneType),

@@ -342,6 +342,7 @@ class TaskJobs:
             attempt.number,
             consumed=True,
             verdict=outcome.verdict.value,
+            cause=outcome.cause.value if outcome.cause else "",
             stop_reason=outcome.stop_reason.value if outcome.stop_reason else attempt.stop_reason,
             seconds_pending=outcome.seconds_pending,
             seconds_running=outcome.seconds_running,

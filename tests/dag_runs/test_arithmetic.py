@@ -118,7 +118,7 @@ MODES: dict[str, dict[str, Any]] = {
 }
 SENSOR_CELLS = [
     *itertools.product(("revoked",), range(4), MODES),
-    *itertools.product(("failed",), (0, 3), MODES),  # what else ends a sensor at once: test_sensor_table.py
+    *itertools.product(("failed", "unknown"), (0, 3), MODES),  # what else ends a sensor at once: test_sensor_ends.py
 ]
 
 

@@ -75,7 +75,8 @@ def test_exit_1_with_one_retry_is_two_jobs_and_no_revocation(
     assert (run.task_states, run.tries) == ({"train": "failed"}, {"train": 2})
     assert jobs_of(emulator) == [("0", "Failed"), ("1", "Failed")]
     assert "resubmitting" not in run.log
-    assert [one["verdict"] for one in run.xcom("train", "attempts")] == ["failed", "failed"]
+    attempts = run.xcom("train", "attempts")
+    assert [(one["verdict"], one["cause"]) for one in attempts] == [("failed", "user_failure")] * 2
 
 
 @BOTH_MODES
@@ -87,7 +88,8 @@ def test_a_revocation_is_resubmitted_within_the_try(emulator: DlcEmulator, run_d
     assert "resubmitting: revocation 1 of 2, try 1 of 1" in run.log
     assert "resubmitting: revocation 2 of 2, try 1 of 1" in run.log
     attempts = run.xcom("train", "attempts")
-    assert [one["verdict"] for one in attempts] == ["revoked", "revoked", "succeeded"]
+    ends = [(one["verdict"], one["cause"]) for one in attempts]
+    assert ends == [("revoked", "revoked"), ("revoked", "revoked"), ("succeeded", "")]
     assert run.xcom("train") == attempts[-1]["job_id"]
 
 
