@@ -12,7 +12,7 @@ DEFAULT_CONNECTION = "pai_dlc_default"
 
 
 def add_connection_options(parser: argparse.ArgumentParser) -> None:
-    """Add --conn-id and --region-id."""
+    """Add --conn-id, --region-id and --workspace-id."""
     parser.add_argument(
         "--conn-id",
         default=DEFAULT_CONNECTION,
@@ -20,6 +20,7 @@ def add_connection_options(parser: argparse.ArgumentParser) -> None:
         help="Airflow connection of type pai_dlc (default: %(default)s)",
     )
     parser.add_argument("--region-id", metavar="REGION", help="DLC's region, instead of the connection's")
+    parser.add_argument("--workspace-id", metavar="ID", help="PAI workspace, instead of the connection's")
 
 
 def open_hook(options: argparse.Namespace) -> PaiDlcHook:
@@ -34,7 +35,7 @@ def open_hook(options: argparse.Namespace) -> PaiDlcHook:
     from airflow_provider_pai_spot.cli.problem import CliProblem
     from airflow_provider_pai_spot.hooks.pai_dlc import PaiDlcHook
 
-    hook = PaiDlcHook(options.conn_id, region_id=options.region_id)
+    hook = PaiDlcHook(options.conn_id, region_id=options.region_id, workspace_id=options.workspace_id)
     try:
         hook.settings  # noqa: B018 - looks the connection up
     except AirflowNotFoundException:

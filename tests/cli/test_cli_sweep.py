@@ -76,6 +76,15 @@ def test_apply_stops_and_is_0(swept: Call, cloud: DlcEmulator, orphan: str) -> N
     assert cloud.control.job(orphan)["Status"] == "Stopped"
 
 
+def test_a_task_that_submits_into_another_workspace_is_swept_there(
+    swept: Call, cloud: DlcEmulator, submitted: Call
+) -> None:
+    elsewhere = submitted(workspace_id="42")
+    cloud.control.advance(3600)
+    assert swept()[1].startswith("0 live jobs")
+    assert swept("--workspace-id", "42")[1].startswith(f"{elsewhere} Running")
+
+
 def test_a_job_that_airflow_still_wants_is_left_and_that_is_0(swept: Call, airflow: Any, orphan: str) -> None:
     airflow.task("nightly", "manual__1", "train", "deferred")
     code, out, err = swept("--apply")
