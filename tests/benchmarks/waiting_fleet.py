@@ -17,7 +17,7 @@ from typing import Any
 from bench_emulator import Place, serving, summary
 
 PERIOD = 30.0
-WINDOW = 2 * PERIOD
+WINDOW = PERIOD
 PROGRAM = Path(__file__).with_name("fleet_process.py")
 CASES = (
     ("none", 100),
