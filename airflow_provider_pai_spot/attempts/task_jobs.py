@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
+from airflow_provider_pai_spot.attempts.answers import answered
 from airflow_provider_pai_spot.attempts.bodies import attempt_body, checkpoint_folder
 from airflow_provider_pai_spot.attempts.checkpoints import OFF, look_at_checkpoints
 from airflow_provider_pai_spot.attempts.endings import describe, error_for
@@ -399,7 +400,12 @@ class TaskJobs:
         raise error if isinstance(step, GiveUp) else SpotNoProgress(str(error), outcome)
 
     def _await_stop(self, attempt: Attempt, job_id: str) -> JobOutcome:
-        return stop_and_wait(self.hook, job_id, _stop_reason(attempt), clock=self.clock, log=self.log)
+        """Wait until the job is over; a triggerer that stopped it at a limit of ours could not store why."""
+        outcome = stop_and_wait(self.hook, job_id, _stop_reason(attempt), clock=self.clock, log=self.log)
+        if outcome.verdict is not Verdict.STOPPED or outcome.stop_reason is not None:
+            return outcome
+        job = Job(answered(lambda: self.hook.get_job(job_id), clock=self.clock, log=self.log))
+        return outcome.with_stop_reason(breached_before_stop(job, self.wanted.limits))
 
     def stop(self, attempt: Attempt, job_id: str, reason: StopReason) -> JobOutcome:
         """Store why before StopJob is sent, so that whoever finds the job stopped knows that it was us."""

@@ -10,7 +10,7 @@ import pytest
 from airflow_provider_pai_spot.attempts.drive import drive
 from airflow_provider_pai_spot.attempts.follow import follow
 from airflow_provider_pai_spot.attempts.limits import WaitLimits
-from airflow_provider_pai_spot.attempts.task_jobs import TaskJobs, Waiting
+from airflow_provider_pai_spot.attempts.task_jobs import Ended, TaskJobs, Waiting
 from airflow_provider_pai_spot.dlc.outcome import StopReason
 from airflow_provider_pai_spot.emulator import DlcEmulator, JobPlan
 from airflow_provider_pai_spot.exceptions import SpotTotalTimeout
@@ -41,6 +41,42 @@ def test_a_limit_counts_on_over_three_tries(
     took = task.clock.now() - began
     assert LIMIT <= took <= LIMIT + 3 * LOOK  # the emulator's own phases, and the stop, take some seconds
     assert [job["Status"] for job in task.jobs()] == ["Stopped"]
+
+
+@pytest.mark.parametrize("seen", ["Stopping", "Stopped"])
+@pytest.mark.parametrize(("name", "plan"), [("pending_timeout", WAITS), ("run_timeout", RUNS)])
+def test_a_stop_at_a_limit_whose_event_was_lost_is_still_ours(
+    emulator: DlcEmulator, new_task: Any, name: str, plan: JobPlan, seen: str
+) -> None:
+    """The triggerer stopped the job; the worker that was to hear of it died."""
+    emulator.control.plan(plan)
+    task = new_task(run_id=f"unheard-{name}-{seen}")
+    limits = WaitLimits(**{name: LIMIT.total_seconds()})
+    jobs = task.begin(limits=limits)
+    job_id = jobs.begin().job_id
+    task.clock.sleep(LIMIT.total_seconds() + 60)
+    jobs.hook.stop_job(job_id)
+    if seen == "Stopped":
+        task.clock.sleep(60)
+    assert emulator.control.job(job_id)["Status"] == seen
+    ended = task.begin(2, limits=limits).begin()
+    assert isinstance(ended, Ended)
+    assert (ended.outcome.status, ended.outcome.stop_reason) == ("Stopped", StopReason(name))
+
+
+@pytest.mark.parametrize("seen", ["Stopping", "Stopped"])
+def test_a_stop_before_any_limit_is_a_person_s(emulator: DlcEmulator, new_task: Any, seen: str) -> None:
+    emulator.control.plan(RUNS)
+    task = new_task(run_id=f"by-hand-{seen}")
+    limits = WaitLimits(run_timeout=LIMIT.total_seconds())
+    jobs = task.begin(limits=limits)
+    job_id = jobs.begin().job_id
+    task.clock.sleep(LIMIT.total_seconds() / 2)
+    jobs.hook.stop_job(job_id)
+    task.clock.sleep(0 if seen == "Stopping" else 60)
+    ended = task.begin(2, limits=limits).begin()
+    assert isinstance(ended, Ended)
+    assert (ended.outcome.status, ended.outcome.stop_reason) == ("Stopped", None)
 
 
 def to_the_end(task: Any, jobs: TaskJobs, limits: WaitLimits) -> None:
