@@ -215,10 +215,35 @@ def pod_failed_in_place(scene: Scene) -> Sequence[str]:
 
 
 def _got_over(job: Job, evicted: Pod) -> bool:
-    """Whether the job ran again after a pod was evicted, so that its end has another reason."""
-    if evicted.finished_at is not None:
-        return began_again_after(job.timeline, evicted.finished_at)
-    return any(pod.pod_id == evicted.pod_id and pod.exit_code in PERMANENT_EXIT_CODES for pod in job.pods)
+    """
+    Whether the job ran again after a pod was evicted, so that its end has another reason.
+
+    It did if it entered Running anew, or (AIMaster's Async mode; a Running that lasts through restarts) if another
+    incarnation of the pod ran and no pod failed before that one began, as pods do that lose a peer.
+    """
+    later = [pod for pod in (*job.pods, *job.history_pods) if pod.pod_id == evicted.pod_id and not pod.is_evicted]
+    if evicted.finished_at is None:
+        return any(pod.exit_code in PERMANENT_EXIT_CODES for pod in later if not pod.is_history)
+    if began_again_after(job.timeline, evicted.finished_at):
+        return True
+    return any(_took_over(pod, evicted) and not _failed_meanwhile(job, evicted, pod) for pod in later)
+
+
+def _took_over(pod: Pod, evicted: Pod) -> bool:
+    if pod.started_at is None or evicted.finished_at is None:
+        return not pod.is_history and pod.exit_code in PERMANENT_EXIT_CODES
+    has_run = pod.status in ("Running", "Succeeded") or pod.exit_code is not None
+    return has_run and pod.started_at >= evicted.finished_at
+
+
+def _failed_meanwhile(job: Job, evicted: Pod, successor: Pod) -> bool:
+    """Whether a pod failed after the eviction and before the evicted one's successor began."""
+    lost, back = evicted.finished_at, successor.started_at
+    if lost is None or back is None:
+        return False
+    return any(
+        pod.has_failed and pod.finished_at is not None and lost <= pod.finished_at < back for pod in _workers(job)
+    )
 
 
 def _ended_before_all(pod: Pod, others: Iterable[Pod]) -> bool:

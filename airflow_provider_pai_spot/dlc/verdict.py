@@ -22,7 +22,7 @@ from airflow_provider_pai_spot.dlc.signs import Scene
 from airflow_provider_pai_spot.dlc.status import JobStatus, Phase
 from airflow_provider_pai_spot.dlc.wire import iso
 
-RULES_VERSION: Final = 2
+RULES_VERSION: Final = 3
 """Changes with the table; what an outcome says about its rule is to be read with it."""
 
 Confidence = Literal["documented", "observed", "assumed"]
@@ -115,7 +115,7 @@ FAILURE_RULES: Final[tuple[Rule, ...]] = (
         verdict=Verdict.REVOKED,
         cause=Cause.REVOKED,
         sign=signs.spot_pod_evicted_before,
-        reads="Pods.HistoryPods.SubStatus, SpotSpec, StatusHistory",
+        reads="Pods.HistoryPods.SubStatus, SpotSpec, StatusHistory, Pods.GmtStartTime",
         confidence="assumed",
         source="GetJob reference, HistoryPods; that no run followed is our reading",
     ),

@@ -37,6 +37,7 @@ def pod(
     sub_status: str = "",
     *,
     end: str = "",
+    start: str = "",
     history: list[dict[str, Any]] | None = None,
     status: str = "Failed",
     role: str = "worker",
@@ -45,7 +46,7 @@ def pod(
     raw: dict[str, Any] = {"PodId": f"dlc1-{role}-{number}", "Type": role, "Status": status, "SubStatus": sub_status}
     if exit_code is not None or detail:
         raw["StatusDetail"] = {"ExitCode": exit_code, **detail}
-    return {**raw, "GmtFinishTime": end, "HistoryPods": history or []}
+    return {**raw, "GmtStartTime": start, "GmtFinishTime": end, "HistoryPods": history or []}
 
 
 def failed(*pods: dict[str, Any], spot: bool = True, **raw: Any) -> dict[str, Any]:
@@ -345,7 +346,7 @@ def test_rule_names_are_unique_because_outcomes_name_them() -> None:
     assert len(names) == len(set(names))
 
 
-TABLE = {2: "9e6b009109c4"}
+TABLE = {3: "ca058d4ed8aa"}
 
 
 def test_the_version_of_the_table_changes_with_it() -> None:
@@ -358,6 +359,42 @@ def test_each_rule_says_what_it_reads_and_where_that_is_from() -> None:
     assert [rule.name for rule in RULES if not (rule.reads and rule.source)] == []
     assert {rule.name for rule in RULES if (rule.cause is None) != (rule.name in ("not_over", "succeeded"))} == set()
     assert all(source_of(classify(Job(raw))) for raw, _, _ in CASES.values())
+
+
+AT_TWO = "2026-01-01T02:00:00Z"
+LOST_AT_TWO = pod(3, 143, "Evicted", end=AT_TWO)
+SUCCESSORS: dict[str, tuple[dict[str, Any], str]] = {
+    "one that runs": (pod(3, start="2026-01-01T02:10:00Z", status="Running"), "command_failed"),
+    "one that was ended with the job": (pod(3, 143, start="2026-01-01T02:10:00Z"), "command_failed"),
+    "one that began in the second of the loss": (pod(3, start=AT_TWO, status="Running"), "command_failed"),
+    "one that failed by itself, nobody knows when it began": (pod(3, 1), "command_failed"),
+    "one that never began": (pod(3, status="Pending"), "spot_pod_evicted_before"),
+    "one that has a machine and no word of having run": (
+        pod(3, start="2026-01-01T02:10:00Z", status="Pending"),
+        "spot_pod_evicted_before",
+    ),
+    "one that was ended, nobody knows when it began": (pod(3, 143), "spot_pod_evicted_before"),
+    "one that began when its peer had failed": (
+        pod(3, start="2026-01-01T05:30:00Z", status="Running"),
+        "spot_pod_evicted_before",
+    ),
+    "one that was lost as well": (
+        pod(
+            3,
+            status="Pending",
+            history=[pod(3, 143, "Evicted", start="2026-01-01T02:10:00Z", end="2026-01-01T04:00:00Z")],
+        ),
+        "spot_pod_evicted_before",
+    ),
+}
+
+
+@pytest.mark.parametrize(("successor", "rule"), SUCCESSORS.values(), ids=SUCCESSORS)
+def test_a_job_got_over_a_loss_once_the_lost_pod_s_successor_has_run(successor: dict[str, Any], rule: str) -> None:
+    """The job shows one Running throughout, as under AIMaster's Async mode."""
+    bug = pod(0, 1, "Normal", end="2026-01-01T05:00:00Z")
+    raw = failed(bug, {**successor, "HistoryPods": [*successor["HistoryPods"], LOST_AT_TWO]}, RestartTimes="1/3")
+    assert classify(Job(raw)).rule == rule
 
 
 POD = st.builds(
