@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from airflow_provider_pai_spot.dlc.job import Job
-from airflow_provider_pai_spot.dlc.pods import Pod
+from airflow_provider_pai_spot.dlc.pods import EVICTED, Pod
 from airflow_provider_pai_spot.dlc.redaction import LONGEST_TEXT, without_secrets
 from airflow_provider_pai_spot.dlc.status import JobStatus, Phase, phase_of
 from airflow_provider_pai_spot.dlc.timeline import began_again_after
@@ -40,8 +40,14 @@ Words for a resource taken back. Not `preemptible`, which is what spot capacity 
 `preemption` by itself, of which Kubernetes' scheduler writes when it finds no room ("no preemption victims").
 """
 
-NODE_PRESSURE: Final = re.compile(r"low on resource|(Disk|Memory|PID)Pressure|ephemeral", re.IGNORECASE)
-"""Kubernetes evicts pods also for what they use themselves: that is no loss of capacity."""
+NODE_PRESSURE: Final = re.compile(
+    r"low on resource|(Disk|Memory|PID)Pressure|ephemeral[- ](local )?storage|EmptyDir volume", re.IGNORECASE
+)
+"""
+The kubelet evicts pods also for what they use themselves: that is no loss of capacity. It does not say "evicted":
+"The node was low on resource: …", "Pod ephemeral local storage usage exceeds the total limit of containers 10Gi.",
+"Container x exceeded its local ephemeral storage limit …", "Usage of EmptyDir volume "x" exceeds the limit "1Gi"."
+"""
 
 IMAGE_PULL: Final = re.compile(
     r"\b(ErrImagePull|ImagePullBackOff|InvalidImageName|manifest unknown"
@@ -94,9 +100,18 @@ def stopped(scene: Scene) -> Sequence[str]:
 
 
 def node_pressure(scene: Scene) -> Sequence[str]:
-    """DLC's reason is that the pod's machine ran short of disk, memory or processes."""
-    message = scene.job.reason_message
-    return _matching([message] if NODE_PRESSURE.search(message) else [], PREEMPTION, "ReasonMessage")
+    """
+    A pod was evicted because it, or its machine, ran short of disk, memory or processes.
+
+    DLC's reason needs no word of an eviction where a pod's fields tell of one; a pod's own message counts where it is
+    Kubernetes' reason that is Evicted, for then it is not the program's.
+    """
+    evicted = _evicted_for_good(scene.job)
+    reason = scene.job.reason_message if evicted or PREEMPTION.search(scene.job.reason_message) else ""
+    messages = dict.fromkeys(pod.message[:LONGEST_TEXT] for pod in evicted if pod.reason == EVICTED)
+    of_pods = [message for message in messages if NODE_PRESSURE.search(message)][:_PODS_NAMED]
+    found = _matching([reason], NODE_PRESSURE, "ReasonMessage")
+    return [*found, *_matching(of_pods, NODE_PRESSURE, "StatusDetail.Message")]
 
 
 def spot_pod_evicted(scene: Scene) -> Sequence[str]:
@@ -259,6 +274,12 @@ def _workers(job: Job) -> list[Pod]:
 
 def _past_workers(job: Job) -> list[Pod]:
     return [pod for pod in job.history_pods if not pod.is_aimaster]
+
+
+def _evicted_for_good(job: Job) -> list[Pod]:
+    """The workers that ended as evicted, by DLC's word or Kubernetes', and were not made good."""
+    lost = [pod for pod in _past_workers(job) if not _got_over(job, pod)]
+    return [pod for pod in (*_workers(job), *lost) if EVICTED in (pod.sub_status, pod.reason)]
 
 
 def _times_run(job: Job) -> int:

@@ -97,7 +97,7 @@ FAILURE_RULES: Final[tuple[Rule, ...]] = (
         verdict=Verdict.FAILED,
         cause=Cause.ENVIRONMENT,
         sign=signs.node_pressure,
-        reads="ReasonMessage",
+        reads="ReasonMessage, Pods.SubStatus, Pods.StatusDetail",
         confidence="assumed",
         source="Kubernetes' wording of an eviction for what the pod itself used",
     ),

@@ -63,6 +63,7 @@ def failed(*pods: dict[str, Any], spot: bool = True, **raw: Any) -> dict[str, An
 
 
 EVICTED = pod(0, 143, "Evicted")
+AT_TWO = "2026-01-01T02:00:00Z"
 PREEMPTED = "PyTorchJob dlc1 is failed: 1 Worker replica(s) were preempted."
 
 CASES: dict[str, tuple[dict[str, Any], str, str]] = {
@@ -346,7 +347,7 @@ def test_rule_names_are_unique_because_outcomes_name_them() -> None:
     assert len(names) == len(set(names))
 
 
-TABLE = {3: "ca058d4ed8aa"}
+TABLE = {3: "271ccfd58d65"}
 
 
 def test_the_version_of_the_table_changes_with_it() -> None:
@@ -361,7 +362,44 @@ def test_each_rule_says_what_it_reads_and_where_that_is_from() -> None:
     assert all(source_of(classify(Job(raw))) for raw, _, _ in CASES.values())
 
 
-AT_TWO = "2026-01-01T02:00:00Z"
+KUBELET = (
+    "The node was low on resource: ephemeral-storage. Threshold quantity: 10Gi, available: 2Gi.",
+    "The node was low on resource: memory. Container train was using 60Gi, request is 32Gi.",
+    "The node had condition: [DiskPressure].",
+    "Pod ephemeral local storage usage exceeds the total limit of containers 10Gi.",
+    'Container train exceeded its local ephemeral storage limit "10Gi".',
+    'Usage of EmptyDir volume "shm" exceeds the limit "1Gi".',
+)
+
+
+@pytest.mark.parametrize("told", KUBELET)
+def test_a_pod_that_the_kubelet_evicted_for_what_it_used_lost_no_capacity(told: str) -> None:
+    by_reason = classify(Job(failed(EVICTED, ReasonMessage=told)))
+    by_pod = classify(Job(failed(pod(1, 137), pod(0, 137, "Evicted", Reason="Evicted", Message=told))))
+    by_kubernetes_alone = classify(Job(failed(pod(0, 137, Reason="Evicted", Message=told))))
+    before = pod(0, status="Pending", history=[pod(0, 137, "Evicted", end=AT_TWO, Reason="Evicted", Message=told)])
+    for outcome in (by_reason, by_pod, by_kubernetes_alone, classify(Job(failed(before)))):
+        assert (outcome.verdict, outcome.cause, outcome.rule) == (Verdict.FAILED, Cause.ENVIRONMENT, "node_pressure")
+        assert told[:30] in outcome.evidence[0]
+
+
+STILL_LOST = {
+    "a program's own last words": failed(pod(0, 143, "Evicted", Reason="Error", Message=KUBELET[0])),
+    "spot capacity called ephemeral": failed(
+        EVICTED, ReasonMessage="The ephemeral spot instance of worker-0 was reclaimed."
+    ),
+    "a disk that DLC made good, then a loss": failed(
+        pod(0, 143, "Evicted", history=[pod(0, 137, "Evicted", end=AT_TWO, Reason="Evicted", Message=KUBELET[0])]),
+        StatusHistory=RUN_TWICE,
+    ),
+}
+
+
+@pytest.mark.parametrize("raw", STILL_LOST.values(), ids=STILL_LOST)
+def test_a_loss_stays_one_beside_words_of_a_disk_that_are_about_something_else(raw: dict[str, Any]) -> None:
+    assert classify(Job(raw)).rule == "spot_pod_evicted"
+
+
 LOST_AT_TWO = pod(3, 143, "Evicted", end=AT_TWO)
 SUCCESSORS: dict[str, tuple[dict[str, Any], str]] = {
     "one that runs": (pod(3, start="2026-01-01T02:10:00Z", status="Running"), "command_failed"),
