@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Hashable, Mapping
 from datetime import datetime
@@ -16,7 +17,12 @@ _COMPARED = ("Status", "SubStatus", "ReasonCode", "ReasonMessage", "RestartTimes
 _POD_COMPARED = ("PodId", "PodUid", "Status", "SubStatus")
 _DENIED = (401, 403)
 _TOO_LARGE = (400, 414)
-_BAD_KEY = ("InvalidAccessKeyId", "InvalidSecurityToken", "SignatureDoesNotMatch", "IncompleteSignature")
+_BAD_KEY = (
+    *("InvalidAccessKeyId", "SignatureDoesNotMatch", "IncompleteSignature"),
+    *("InvalidSecurityToken", "SecurityTokenExpired"),
+)
+_OF_THE_CALLER = re.compile(r"(?i)timestamp|security-?token|access-?key|signature|forbidden|permission|unauthori[sz]ed")
+"""Codes about who asks, and by which clock; Alibaba Cloud's gateway gives some of them with 400."""
 _KEPT = frozenset(
     {
         *("JobId", "DisplayName", "JobType", "ResourceType", "JobMaxRunningTimeMinutes"),
@@ -88,7 +94,7 @@ def is_too_large(error: PaiDlcError) -> bool:
     """Whether a smaller list may be answered: one was refused that is too long, or has an odd id in it."""
     if not isinstance(error, PaiDlcRefused) or isinstance(error, PaiDlcThrottled) or is_denied(error):
         return False
-    return error.status_code in _TOO_LARGE
+    return error.status_code in _TOO_LARGE and not _OF_THE_CALLER.search(error.code)
 
 
 def _pod(pod: object) -> Hashable:

@@ -318,8 +318,8 @@ class JobWatcher:
 def _take_error(news: News, error: PaiDlcError, now: float) -> None:
     """Note that nothing was heard of a job; its waiters are told when that lasts, or will not pass by itself."""
     turn = news.turn
-    if turn.alone:
-        news.error, news.item = None, None  # DLC refuses every list with this id in it: it is asked for singly
+    if turn.alone and is_too_large(error):
+        news.error, news.item = None, None  # DLC refused a list of this id and no other: it is asked for singly
         news.tell()
         return
     lasts = turn.failures > 1 and (news.seen_at is None or now - news.seen_at >= _TOLD_AFTER * turn.period)

@@ -22,7 +22,7 @@ _GATHER = 1.0
 """Seconds between two looks for newcomers: a triggerer starts 50 triggers a second at most."""
 _GOLDEN = 0.6180339887498949  # its multiples spread evenly over a period, however many there are
 _FIRST_BACKOFF = 1.0
-_LARGER_AGAIN_AFTER = 20.0  # periods: a batch was refused as too large; try again later whether that still holds
+_LARGER_AGAIN_AFTER = 20.0  # periods without a refusal, after which a job's batches double with each answered one
 _OUT = float("inf")
 YOUNG_PERIODS = 0.5
 """A young job's period, as a part of the wished one."""
@@ -37,7 +37,7 @@ class Turn:
     :param at_most: how many ids its batch may have; halved when one was refused.
     :param young_until: it is looked at more often before this moment.
     :param failures: looks that found nothing, in a row.
-    :param alone: DLC refuses every list with this id in it, so it is in none.
+    :param alone: DLC refused a list of nothing but this id, so it is in none for a while.
     """
 
     job_id: str
@@ -72,6 +72,7 @@ class Rounds:
         self._last_call = float("-inf")
         self._last_gathered = float("-inf")
         self._groups = itertools.count(1)
+        self._alone: set[Turn] = set()
 
     def __len__(self) -> int:
         return self._count
@@ -100,6 +101,7 @@ class Rounds:
     def leave(self, turn: Turn) -> None:
         """Forget a job."""
         turn.dropped = True
+        self._alone.discard(turn)
         self._count -= 1
         self._looks_a_second -= 1 / turn.period
         self._measure()
@@ -135,11 +137,13 @@ class Rounds:
         """Put back jobs whose list was answered; those that came new begin spread over the period."""
         jitter = self._rng.uniform(*_JITTER)
         phase = next(self._groups) * _GOLDEN % 1.0
+        if any(turn.alone for turn in batch):
+            self._together_again(now)
         for turn in batch:
             part = max(0.1, phase) if turn.fresh else jitter
             turn.fresh, turn.failures = False, 0
             if turn.at_most < self._size and now - turn.refused_at > _LARGER_AGAIN_AFTER * turn.period:
-                turn.at_most, turn.refused_at = min(self._size, turn.at_most * 2), now
+                turn.at_most = min(self._size, turn.at_most * 2)
             self._put_back(turn, now + self._period_of(turn, now) * part)
 
     def failed(self, batch: list[Turn], now: float, *, hopeless: bool = False) -> None:
@@ -158,14 +162,30 @@ class Rounds:
         """Put back jobs whose list was refused as a whole (400, 414), to be asked for in two halves."""
         smaller = max(1, (len(batch) + 1) // 2)
         for index, turn in enumerate(batch):
-            turn.alone = len(batch) == 1
             turn.at_most, turn.refused_at = smaller, now
-            # The halves are due one after the other, so that they are not mixed again.
-            self._put_back(turn, now + turn.period if turn.alone else now + 0.001 * (index // smaller))
+            if len(batch) == 1:
+                self._leave_alone(turn, now)
+            else:  # the halves are due one after the other, so that they are not mixed again
+                self._put_back(turn, now + 0.001 * (index // smaller))
+
+    def _leave_alone(self, turn: Turn, now: float) -> None:
+        """Ask for no list with this id in it for a while; what refused it may have been passing trouble."""
+        turn.alone, turn.fresh = True, False
+        if not turn.dropped:
+            self._alone.add(turn)
+        self._put_back(turn, now + _LARGER_AGAIN_AFTER * turn.period * self._rng.uniform(*_JITTER))
+
+    def _together_again(self, now: float) -> None:
+        """Let all that were left alone back into lists: one of them was answered, so it need not be their ids."""
+        for turn in self._alone:
+            turn.alone, turn.at_most = False, self._size
+            if turn.due < _OUT:
+                self._put_back(turn, now)
+        self._alone.clear()
 
     def _put_back(self, turn: Turn, due: float) -> None:
         turn.due = due
-        if not turn.dropped and not turn.alone:
+        if not turn.dropped:
             self._push(turn)
 
     def _push(self, turn: Turn) -> None:

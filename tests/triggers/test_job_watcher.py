@@ -269,6 +269,24 @@ def test_an_id_that_dlc_refuses_in_every_list_is_told_as_not_shown() -> None:
     in_virtual_time(story())
 
 
+def test_a_clock_that_is_off_for_some_minutes_splits_no_list() -> None:
+    async def story() -> None:
+        dlc = ScriptedDlc()
+        async with watching(dlc) as watcher:
+            seats = seats_of(watcher, dlc.add(ids(1000)))
+            await asyncio.gather(*(seat.first_news() for seat in seats))
+            dlc.fault = raising(PaiDlcRefused("clock", code="InvalidTimeStamp.Expired", status_code=400))
+            await asyncio.sleep(10 * PERIOD)
+            assert all("clock" in str(seat.news.error) for seat in seats)
+            assert {len(batch) for _, batch in dlc.lists} == {100}
+            dlc.fault = lambda _operation, _ids: None
+            await asyncio.sleep(2 * PERIOD)
+            assert all(seat.news.error is None and seat.news.item for seat in seats)
+            leave(seats)
+
+    in_virtual_time(story())
+
+
 def test_what_dlc_asks_to_wait_holds_for_every_job_of_the_connection() -> None:
     async def story() -> None:
         dlc = ScriptedDlc()

@@ -238,6 +238,28 @@ def test_credentials_that_were_renewed_in_the_connection_are_taken_up(dlc: Scrip
     assert renewed.singles
 
 
+def test_a_job_that_is_in_no_list_takes_up_renewed_credentials_as_well(dlc: ScriptedDlc) -> None:
+    renewed = ScriptedDlc(jobs=dlc.jobs, fingerprint="two")
+
+    async def story() -> JobOutcome:
+        loop = asyncio.get_running_loop()
+        renewed.time = loop.time
+
+        def refuse(operation: str, _ids: Sequence[str]) -> None:
+            if operation == "ListJobs":
+                raise PaiDlcRefused("an odd id", code="InvalidParameter", status_code=400)
+            if loop.time() > 600.0:
+                raise PaiDlcRefused("expired", code="SecurityTokenExpired", status_code=400)
+
+        dlc.fault = refuse
+        loop.call_later(900.0, lambda: dlc.put(JOB, "Succeeded"))
+        return await pursue(dlc, renew=lambda: renewed if loop.time() > 650.0 else dlc)
+
+    assert in_virtual_time(story()).verdict is Verdict.SUCCEEDED
+    assert renewed.singles
+    assert max(at for at, _ in dlc.singles) <= 720.0
+
+
 class Watching:
     """A companion that keeps the pods it was shown, and reads events every ten seconds."""
 
