@@ -170,7 +170,8 @@ def _options() -> dict[str, Any]:
             "float",
             "10",
             "How many jobs the workers of one machine submit a second at most, so that a burst of mapped tasks is not "
-            "throttled (assumed: DLC publishes no limit). 0: no limit.",
+            "throttled (assumed: DLC publishes no limit); slower while DLC throttles. With KubernetesExecutor each "
+            "task is a machine of its own: limit such a burst by a pool. 0: no limit.",
         ),
         "poll_error_tolerance": _option(
             "float",

@@ -36,6 +36,7 @@ from airflow_provider_pai_spot.exceptions import (
     PaiDlcThrottled,
     PaiDlcUnavailable,
     SpotSubmissionRefused,
+    SpotTotalTimeout,
 )
 
 _LOOK_EVERY = 5.0
@@ -44,7 +45,7 @@ _LOOK_BACK = timedelta(days=30)
 _BLIND_PATIENCE = timedelta(minutes=5)
 """How much longer to look when DLC does not answer: not having seen a job proves nothing."""
 _CREATE_TRIES = 5
-_THROTTLED_PATIENCE = timedelta(minutes=15)
+_THROTTLED_PATIENCE = timedelta(hours=1)
 """How long a throttled submission is tried, however often: in a burst of a thousand it is nobody's fault."""
 _FIRST_BACKOFF = 2.0
 _LONGEST_BACKOFF = 60.0
@@ -89,14 +90,15 @@ class FoundJobs:
 class _Tries:
     """How often one CreateJob was sent in vain; throttled ones are counted apart."""
 
-    began: datetime
     failed: int = 0
     throttled: int = 0
+    throttled_since: datetime | None = None
 
-    def pause_after(self, error: PaiDlcError) -> float:
+    def pause_after(self, error: PaiDlcError, now: datetime) -> float:
         """Count a failure; return the seconds until the next try."""
         if isinstance(error, PaiDlcThrottled):
             self.throttled += 1
+            self.throttled_since = self.throttled_since or now
         else:
             self.failed += 1
         backoff = min(_LONGEST_BACKOFF, _FIRST_BACKOFF * 2 ** min(self.failed + self.throttled - 1, 16))
@@ -106,7 +108,7 @@ class _Tries:
     def are_used_up(self, error: PaiDlcError, now: datetime) -> bool:
         """Whether another try is too many."""
         if isinstance(error, PaiDlcThrottled):
-            return now - self.began >= _THROTTLED_PATIENCE
+            return self.throttled_since is not None and now - self.throttled_since >= _THROTTLED_PATIENCE
         return self.failed >= _CREATE_TRIES
 
 
@@ -203,14 +205,14 @@ class Submitter:
         :param look_for_twins: whether the same attempt may have been submitted before; of two, one is stopped.
         :param give_up_at: nothing is sent again after this.
         :raises SpotSubmissionRefused: DLC will not take this request, now or later.
+        :raises SpotTotalTimeout: the time was up while others of this machine submitted.
         :raises PaiDlcError: no answer after all, or no stock at submission; a later try may succeed.
             `ambiguous` of any of these is true if there may be a job all the same, by an answer that was lost earlier.
         """
         doubtful = look_for_twins
-        tries = _Tries(self.clock.now())
+        tries = _Tries()
         while True:
-            if self.pace is not None:
-                self.pace.wait_for_turn()
+            self._wait_for_turn(give_up_at)
             self.before_create(body["Settings"]["Tags"], self.workspace_id)
             renew_intent()
             try:
@@ -273,14 +275,24 @@ class Submitter:
 
     def _pause_or_raise(self, error: PaiDlcError, tries: _Tries, give_up_at: datetime | None, doubtful: bool) -> None:
         now = self.clock.now()
-        pause = tries.pause_after(error)
+        pause = tries.pause_after(error, now)
         late = give_up_at is not None and now + timedelta(seconds=pause) >= give_up_at
         if late or tries.are_used_up(error, now):
             raise _doubtful(error) if doubtful else error
         self.log.warning("CreateJob took no effect (%s); trying again in %.0f s", error, pause)
-        if self.pace is not None and isinstance(error, PaiDlcThrottled):
-            self.pace.hold(pause)
-        self.clock.sleep(pause)
+        if self.pace is not None and self.pace.is_kept and isinstance(error, PaiDlcThrottled):
+            self.pace.throttled(error.retry_after or _FIRST_BACKOFF)  # the next turn comes late enough
+        else:
+            self.clock.sleep(pause)
+
+    def _wait_for_turn(self, give_up_at: datetime | None) -> None:
+        if self.pace is None:
+            return
+        self.pace.wait_for_turn()
+        if give_up_at is not None and self.clock.now() >= give_up_at:
+            raise SpotTotalTimeout(
+                "the task's time (total_timeout or execution_timeout) was up before it was its turn to submit."
+            )
 
     def _has_our_key(self, job: Job) -> bool:
         return job.tags.get(TAG_TASK_INSTANCE) == self.identity.key
