@@ -70,6 +70,7 @@ class Pursuit:
         self._acted_on = 0
         self._read: _Read | None = None
         self._restless = False
+        self._heard: datetime | None = None
         self._stopped = False
 
     async def to_the_end(self, following: Following) -> JobOutcome:
@@ -116,7 +117,7 @@ class Pursuit:
 
     async def _look(self, look: Look, seat: Seat) -> Any:
         news = await seat.first_news()
-        if news.error is not None and is_denied(news.error) and await self._moved():
+        if news.error is not None and is_denied(news.error) and await self._moved(news):
             return await self._look(look, self._sit_down())
         self._acted_on = news.version
         # The list does not show the job, or calls it over: if GetJob sees that otherwise, no change will be told.
@@ -144,7 +145,7 @@ class Pursuit:
     async def _look_singly(self, look: Look, seat: Seat, news: News) -> Any:
         version = news.version
         found = await seat.watcher.ask_singly(partial(answer, look, self._hook))
-        if isinstance(found, PaiDlcError) and is_denied(found) and await self._moved():
+        if isinstance(found, PaiDlcError) and is_denied(found) and await self._moved(news):
             return await self._look(look, self._sit_down())
         if isinstance(found, Exception):
             self._restless = True
@@ -152,10 +153,14 @@ class Pursuit:
         self._read = _Read(version, found, self._clock.now())
         return found
 
-    def _last_good(self, news: News) -> Any:
-        if news.seen_at is None:
-            return None
-        return self._clock.now() - timedelta(seconds=asyncio.get_running_loop().time() - news.seen_at)
+    def _last_good(self, news: News) -> datetime | None:
+        """Return when a good list came last, also by way of the credentials that the connection had before."""
+        seen = () if news.seen_at is None else (self._moment(news.seen_at),)
+        heard = () if self._heard is None else (self._heard,)
+        return max((*seen, *heard), default=None)
+
+    def _moment(self, loop_time: float) -> datetime:
+        return self._clock.now() - timedelta(seconds=asyncio.get_running_loop().time() - loop_time)
 
     # --- seats ------------------------------------------------------------------------------------------
 
@@ -169,14 +174,15 @@ class Pursuit:
             self._seat.leave()
             self._seat = None
 
-    async def _moved(self) -> bool:
-        """Whether the connection has other credentials by now; they are used from now on."""
+    async def _moved(self, news: News) -> bool:
+        """Whether the connection has other credentials by now; they are used from now on, and may be wrong as well."""
         try:
             hook = await self._renew()
         except Exception:  # noqa: BLE001 - why DLC refuses is told; that Airflow does not answer either is no news
             return False
         if hook.fingerprint == self._hook.fingerprint:
             return False
+        self._heard = self._last_good(news)
         self._leave()
         self._hook = hook
         return True

@@ -260,6 +260,40 @@ def test_a_job_that_is_in_no_list_takes_up_renewed_credentials_as_well(dlc: Scri
     assert max(at for at, _ in dlc.singles) <= 720.0
 
 
+MISTYPED = PaiDlcRefused("InvalidAccessKeyId", code="InvalidAccessKeyId.Inactive", status_code=403)
+OVERLOADED = PaiDlcUnavailable("ListJobs: HTTP 503", status_code=503)
+
+
+@pytest.mark.parametrize("error", [MISTYPED, OVERLOADED], ids=["the new key is mistyped", "DLC is down for a moment"])
+def test_new_credentials_that_do_not_work_at_once_get_the_whole_tolerance(dlc: ScriptedDlc, error: Any) -> None:
+    """For two hours nobody was woken, so the last good answer is one that only the former watcher heard."""
+    renewed = ScriptedDlc(jobs=dlc.jobs, fingerprint="two", fault=raising(error))
+    outcome = outcome_of(
+        dlc,
+        (7200.0, lambda: setattr(dlc, "fault", raising(MISTYPED))),
+        (7900.0, lambda: setattr(renewed, "fault", lambda *_: None)),
+        (8000.0, lambda: dlc.put(JOB, "Succeeded")),
+        renew=lambda: renewed,
+        poll_error_tolerance=900.0,
+    )
+    assert outcome.verdict is Verdict.SUCCEEDED
+
+
+def test_new_credentials_that_never_work_are_given_up_after_the_tolerance(dlc: ScriptedDlc) -> None:
+    renewed = ScriptedDlc(jobs=dlc.jobs, fingerprint="two", fault=raising(MISTYPED))
+    ended: list[float] = []
+
+    async def story() -> JobOutcome:
+        loop = asyncio.get_running_loop()
+        loop.call_later(7200.0, lambda: setattr(dlc, "fault", raising(MISTYPED)))
+        outcome = await pursue(dlc, renew=lambda: renewed, poll_error_tolerance=900.0)
+        ended.append(loop.time())
+        return outcome
+
+    assert in_virtual_time(story()).rule == NOT_OBSERVED
+    assert 7200.0 + 900.0 - 1.1 * PERIOD <= ended[0] <= 7200.0 + 900.0 + 1.2 * PERIOD
+
+
 class Watching:
     """A companion that keeps the pods it was shown, and reads events every ten seconds."""
 
