@@ -18,10 +18,14 @@ from airflow_provider_pai_spot.dlc.status import JobStatus, Phase, phase_of
 from airflow_provider_pai_spot.dlc.timeline import began_again_after
 
 PERMANENT_EXIT_CODES: Final = frozenset({1, 2, 126, 127, 128, 139, 245, 255})
-"""Exit codes of a program that failed by itself: it would fail again."""
+"""Exit codes that DLC's pages or its controller give to a program that failed by itself: it would fail again."""
 
-SIGNAL_EXIT_CODES: Final = frozenset({130, 137, 138, 143})
-"""Exit codes of a program that something else ended."""
+SIGNAL_EXIT_CODES: Final = frozenset({129, 130, 131, 137, 138, 140, 143})
+"""
+Exit codes of a program that something else ended: 128 and the number of a signal that one process sends to another
+(HUP, INT, QUIT, KILL, USR1, USR2, TERM). Not those of signals by which a program ends itself, such as 134 (ABRT, which
+is how C++ and NCCL's watchdog give up), 135 (BUS), 136 (FPE) and 139 (SEGV).
+"""
 
 NOT_STARTED_REASONS: Final = frozenset(
     {"ContainerCannotRun", "CreateContainerConfigError", "CreateContainerError", "RunContainerError", "StartError"}
@@ -166,13 +170,15 @@ def pod_not_admitted(scene: Scene) -> Sequence[str]:
 
 
 def command_failed(scene: Scene) -> Sequence[str]:
-    """The first pod to fail exited by itself; pods killed afterwards are a consequence."""
-    failed = [pod for pod in _workers(scene.job) if pod.exit_code]
-    permanent = [pod for pod in failed if pod.exit_code in PERMANENT_EXIT_CODES]
-    by_signal = [pod for pod in failed if pod.exit_code in SIGNAL_EXIT_CODES]
-    if any(_ended_before_all(pod, permanent) for pod in by_signal):
-        return ()
-    return _lines(permanent)
+    """The first pod to fail exited by itself, with a code that is known; pods killed afterwards are a consequence."""
+    failed = _failed_by_themselves(scene.job)
+    return _lines(failed) if any(pod.exit_code in PERMANENT_EXIT_CODES for pod in failed) else ()
+
+
+def other_exit_code(scene: Scene) -> Sequence[str]:
+    """The first pod to fail exited by itself, with a code of the program's own."""
+    failed = _failed_by_themselves(scene.job)
+    return () if any(pod.exit_code in PERMANENT_EXIT_CODES for pod in failed) else _lines(failed)
 
 
 def image_not_pulled(scene: Scene) -> Sequence[str]:
@@ -229,6 +235,11 @@ def pod_failed_in_place(scene: Scene) -> Sequence[str]:
     return _lines(failed) if all(pod.sub_status == "Normal" for pod in failed) else ()
 
 
+def exit_codes(job: Job) -> Sequence[str]:
+    """Return what the pods that ended badly exited with, DLC's own among them; no rule's sign."""
+    return _lines(pod for pod in job.pods if pod.exit_code)
+
+
 def _got_over(job: Job, evicted: Pod) -> bool:
     """
     Whether the job ran again after a pod was evicted, so that its end has another reason.
@@ -238,7 +249,7 @@ def _got_over(job: Job, evicted: Pod) -> bool:
     """
     later = [pod for pod in (*job.pods, *job.history_pods) if pod.pod_id == evicted.pod_id and not pod.is_evicted]
     if evicted.finished_at is None:
-        return any(pod.exit_code in PERMANENT_EXIT_CODES for pod in later if not pod.is_history)
+        return any(_is_own_failure(pod) for pod in later if not pod.is_history)
     if began_again_after(job.timeline, evicted.finished_at):
         return True
     return any(_took_over(pod, evicted) and not _failed_meanwhile(job, evicted, pod) for pod in later)
@@ -246,7 +257,7 @@ def _got_over(job: Job, evicted: Pod) -> bool:
 
 def _took_over(pod: Pod, evicted: Pod) -> bool:
     if pod.started_at is None or evicted.finished_at is None:
-        return not pod.is_history and pod.exit_code in PERMANENT_EXIT_CODES
+        return not pod.is_history and _is_own_failure(pod)
     has_run = pod.status in ("Running", "Succeeded") or pod.exit_code is not None
     return has_run and pod.started_at >= evicted.finished_at
 
@@ -259,6 +270,17 @@ def _failed_meanwhile(job: Job, evicted: Pod, successor: Pod) -> bool:
     return any(
         pod.has_failed and pod.finished_at is not None and lost <= pod.finished_at < back for pod in _workers(job)
     )
+
+
+def _failed_by_themselves(job: Job) -> list[Pod]:
+    """The workers that exited with a code of their own, none if one that a signal ended was before them."""
+    by_themselves = [pod for pod in _workers(job) if _is_own_failure(pod)]
+    by_signal = [pod for pod in _workers(job) if pod.exit_code in SIGNAL_EXIT_CODES]
+    return [] if any(_ended_before_all(pod, by_themselves) for pod in by_signal) else by_themselves
+
+
+def _is_own_failure(pod: Pod) -> bool:
+    return pod.exit_code is not None and pod.exit_code > 0 and pod.exit_code not in SIGNAL_EXIT_CODES
 
 
 def _ended_before_all(pod: Pod, others: Iterable[Pod]) -> bool:

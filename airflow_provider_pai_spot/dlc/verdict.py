@@ -192,6 +192,15 @@ FAILURE_RULES: Final[tuple[Rule, ...]] = (
         source="vendor skill, exit codes",
     ),
     Rule(
+        name="other_exit_code",
+        verdict=Verdict.FAILED,
+        cause=Cause.USER_FAILURE,
+        sign=signs.other_exit_code,
+        reads="Pods.StatusDetail.ExitCode",
+        confidence="assumed",
+        source="any code but 0 and a signal's is the program's own",
+    ),
+    Rule(
         name="image_pull",
         verdict=Verdict.FAILED,
         cause=Cause.ENVIRONMENT,
@@ -345,5 +354,7 @@ def _outcome(job: Job, rule: Rule, evidence: tuple[str, ...]) -> JobOutcome:
 
 def _what_there_is(job: Job) -> tuple[str, ...]:
     reason = f", reason {job.reason_code}" if job.reason_code else ", no reason code"
-    what = "no pod tells why" if job.status in (JobStatus.FAILED, JobStatus.FAILED_RESERVING) else "no rule for it"
-    return (f"status {job.status}{reason}; {what}",)
+    if job.status not in (JobStatus.FAILED, JobStatus.FAILED_RESERVING):
+        return (f"status {job.status}{reason}; no rule for it",)
+    exits = signs.exit_codes(job)
+    return (f"status {job.status}{reason}; {'exit codes do not tell why' if exits else 'no pod tells why'}", *exits)

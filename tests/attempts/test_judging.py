@@ -59,7 +59,7 @@ def own_rules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.F
 
 def test_without_the_setting_the_rules_are_ours() -> None:
     assert rules_in_force() == RULES
-    assert judge(Job(FAILED)).rule == "no_rule"
+    assert judge(Job(FAILED)).rule == "other_exit_code"
 
 
 def test_an_own_rule_judges_a_failed_job_and_is_imported_once(own_rules: WriteRules) -> None:
@@ -77,7 +77,7 @@ def test_a_single_line_of_evidence_may_be_a_text_and_none_is_nothing(own_rules: 
         'RULES = (Rule(name="say", verdict=Verdict.FAILED, cause=Cause.PLATFORM, sign=say),)'
     )
     assert judge(Job(FAILED), spot=True).evidence == ("as it is",)
-    assert judge(Job(FAILED), spot=False).rule == "no_rule"
+    assert judge(Job(FAILED), spot=False).rule == "other_exit_code"
 
 
 def test_a_rule_that_raises_is_skipped_and_said_so(own_rules: WriteRules, caplog: pytest.LogCaptureFixture) -> None:
@@ -174,7 +174,7 @@ def test_wrong_rules_submit_nothing_and_leave_a_job_that_runs_to_the_built_in_on
     assert rules_for_live_job(kept_log) == RULES
     [told] = [line for line in kept_log.lines if line.startswith("ERROR")]
     assert "verdict_rules is 'no_such_package_at_all.RULES': it cannot be imported" in told
-    assert judge(Job(FAILED)).rule == "no_rule"
+    assert judge(Job(FAILED)).rule == "other_exit_code"
     assert isinstance(live, Waiting)
     assert task.begin(2).begin() == live
     with pytest.raises(InvalidVerdictRules):

@@ -242,6 +242,44 @@ def test_a_program_that_failed_by_itself_is_a_failure(exit_code: int) -> None:
     assert outcome.evidence == (f"pod worker-0 Failed, exit code {exit_code}",)
 
 
+QUOTES_EVICTED = "Worker 0 exited: RuntimeError: key was evicted from the cache"
+
+
+@pytest.mark.parametrize("sub_status", ["Normal", ""])
+@pytest.mark.parametrize("exit_code", [3, 42, 85, 132, 133, 134, 135, 136, 141, 254])
+def test_an_exit_code_that_no_page_lists_beats_words_too(exit_code: int, sub_status: str) -> None:
+    for words in (QUOTES_EVICTED, PREEMPTED, ""):
+        outcome = classify(Job(failed(pod(0, exit_code, sub_status), ReasonMessage=words)), [EVENT])
+        assert (outcome.cause, outcome.rule, outcome.confidence) == (Cause.USER_FAILURE, "other_exit_code", "assumed")
+        assert outcome.evidence == (f"pod worker-0 Failed, exit code {exit_code}",)
+
+
+@pytest.mark.parametrize("exit_code", [129, 130, 131, 137, 138, 140, 143])
+def test_an_exit_code_of_a_signal_that_others_send_leaves_it_to_words(exit_code: int) -> None:
+    assert classify(Job(failed(pod(0, exit_code), ReasonMessage=PREEMPTED))).rule == "message_preempted"
+    assert classify(Job(failed(pod(0, exit_code)))).rule == "possibly_reclaimed"
+
+
+@pytest.mark.parametrize("exit_code", [1, 3, 42, 134, 143, 255])
+def test_an_evicted_pod_is_a_loss_whatever_it_exits_with(exit_code: int) -> None:
+    assert classify(Job(failed(pod(0, exit_code, "Evicted")))).rule == "spot_pod_evicted"
+
+
+def test_a_killed_pod_comes_before_peers_that_fail_with_codes_of_their_own() -> None:
+    pods = pod(0, 143, end=AT_TWO), pod(1, 42, end="2026-01-01T02:00:05Z")
+    assert classify(Job(failed(*pods))).rule == "possibly_reclaimed"
+    assert classify(Job(failed(*pods, ReasonMessage=PREEMPTED))).rule == "message_preempted"
+
+
+def test_where_no_rule_tells_the_exit_codes_are_shown() -> None:
+    assert classify(Job(failed(pod(0, 1, role="aimaster"), pod(0, -9)))).evidence == (
+        "status Failed, reason JobFailed; exit codes do not tell why",
+        "pod aimaster-0 Failed, exit code 1",
+        "pod worker-0 Failed, exit code -9",
+    )
+    assert classify(Job(failed(pod()))).evidence == ("status Failed, reason JobFailed; no pod tells why",)
+
+
 EVENT = "2026-01-01 10:00:00 Pod dlc1-worker-0 has been preempted"
 EVENTS: dict[str, tuple[dict[str, Any], str, str]] = {
     "of a spot job": (failed(), EVENT, "event_preempted"),
@@ -347,7 +385,7 @@ def test_rule_names_are_unique_because_outcomes_name_them() -> None:
     assert len(names) == len(set(names))
 
 
-TABLE = {3: "271ccfd58d65"}
+TABLE = {3: "85b83e629083"}
 
 
 def test_the_version_of_the_table_changes_with_it() -> None:
