@@ -186,8 +186,7 @@ class _Follower:
             yield Wait(look_every)
             job = self.read((yield Look(self.job_id))) or job
         outcome = yield from self.conclude(job)
-        ended_by_itself = outcome.verdict in (Verdict.SUCCEEDED, Verdict.REVOKED, Verdict.FAILED)
-        return outcome if ended_by_itself else outcome.with_stop_reason(reason).with_evidence(obstacles)
+        return outcome if outcome.ended_by_itself else outcome.with_stop_reason(reason).with_evidence(obstacles)
 
     def obstacles(self, job: Job) -> Generator[Command, Any, tuple[str, ...]]:
         """Return the last events of a job that waits, pods first: an image that cannot be pulled says so there."""

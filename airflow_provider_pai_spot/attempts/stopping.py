@@ -12,7 +12,7 @@ from airflow_provider_pai_spot.attempts.limits import WaitLimits
 from airflow_provider_pai_spot.attempts.unseen import JOB_GONE
 from airflow_provider_pai_spot.clock import Clock
 from airflow_provider_pai_spot.dlc.job import Job
-from airflow_provider_pai_spot.dlc.outcome import JobOutcome, StopReason, Verdict
+from airflow_provider_pai_spot.dlc.outcome import JobOutcome, StopReason
 from airflow_provider_pai_spot.dlc.status import Phase, is_decided, phase_of
 from airflow_provider_pai_spot.exceptions import PaiDlcError, PaiDlcNotFound, SpotOutcomeUnknown
 
@@ -51,7 +51,7 @@ def stop_and_wait(hook: JobReader, job_id: str, reason: StopReason | None, *, cl
     """
     Stop the job if it is not over, wait until it is, and return how it ended.
 
-    :param reason: what the outcome is marked with, unless the job succeeded first.
+    :param reason: what the outcome is marked with, unless the job ended by itself first.
     :raises SpotOutcomeUnknown: it is not over after `STOP_LIMIT_SECONDS`; nothing may be submitted in its place.
     :raises PaiDlcError: StopJob itself was refused.
     """
@@ -71,4 +71,4 @@ def stop_and_wait(hook: JobReader, job_id: str, reason: StopReason | None, *, cl
             f"in its place. Stop it in the console or with `pai-spot stop {job_id}`.",
             outcome,
         )
-    return outcome if outcome.verdict is Verdict.SUCCEEDED else outcome.with_stop_reason(reason)
+    return outcome if outcome.ended_by_itself else outcome.with_stop_reason(reason)

@@ -182,6 +182,11 @@ class JobOutcome:
             on_demand=data.get("on_demand") is True,
         )
 
+    @property
+    def ended_by_itself(self) -> bool:
+        """Whether the job came to an end that no stop brings about, though one may have been under way."""
+        return self.verdict in (Verdict.SUCCEEDED, Verdict.REVOKED, Verdict.FAILED)
+
     def with_stop_reason(self, stop_reason: StopReason | None) -> Self:
         """Return the same outcome, known to have been brought about by us; a limit of ours is then its cause."""
         by_limit = stop_reason in _TIME_LIMITS and self.verdict in (Verdict.STOPPED, Verdict.UNKNOWN)
