@@ -135,7 +135,7 @@ def _wish(wish: Wish, offers: Mapping[str, Offer], job: Job) -> str:
     offer = offers.get(wish.instance_type)
     if offer is None:
         return f"ListEcsSpecs does not show {wish.instance_type}"
-    if wish.bid is None and job.is_spot:  # a role without a bid beside one that bids
+    if wish.bid is None and job.spot_specs:  # a role without a bid beside one that bids
         return f"{wish.instance_type} is wanted on demand{_on_demand(offer)}"
     return f"{wish.instance_type} {_price(wish.bid, offer, job)}, {_STOCK[offer.has_spot_stock]}{_on_demand(offer)}"
 

@@ -25,14 +25,14 @@ _OF_THE_CALLER = re.compile(r"(?i)timestamp|security-?token|access-?key|signatur
 """Codes about who asks, and by which clock; Alibaba Cloud's gateway gives some of them with 400."""
 _KEPT = frozenset(
     {
-        *("JobId", "DisplayName", "JobType", "ResourceType", "JobMaxRunningTimeMinutes"),
+        *("JobId", "DisplayName", "JobType", "ResourceType", "ResourceId", "JobMaxRunningTimeMinutes"),
         *("Status", "SubStatus", "ReasonCode", "ReasonMessage", "StatusHistory", "RestartTimes", "Pods", "JobSpecs"),
         *("GmtCreateTime", "GmtSubmittedTime", "GmtRunningTime", "GmtFinishTime"),
         *("GmtSuccessedTime", "GmtFailedTime", "GmtStoppedTime"),
     }
 )
 """What is asked of a job that is still waited for; when it is over it is read anew, with everything."""
-_KEPT_OF_ROLE = frozenset({"Type", "PodCount", "EcsSpec", "SpotSpec", "ElasticSpotSpecs"})
+_KEPT_OF_ROLE = frozenset({"Type", "PodCount", "EcsSpec", "SpotSpec", "ElasticSpotSpecs", "UseSpotInstance"})
 _LONGEST_SHARED = 100
 
 

@@ -31,7 +31,7 @@ def new_dag() -> DAG:
     return DAG(f"dag_{uuid.uuid4().hex[:8]}", schedule=None, start_date=datetime(2026, 1, 1, tzinfo=UTC))
 
 
-def waiting_dag(waiter: str) -> DAG:
+def waiting_dag(waiter: str, **request: Any) -> DAG:
     """Wait for a job that bids 0.4: one's own, or one that was made elsewhere."""
     with new_dag() as dag:
         if waiter.startswith("operator"):
@@ -42,6 +42,7 @@ def waiting_dag(waiter: str) -> DAG:
                 ecs_spec=TYPE,
                 spot_discount_limit=0.4,
                 poll_interval=0.1,
+                **request,
                 **WAITERS[waiter],
             )
         else:
@@ -77,10 +78,27 @@ def test_an_unusual_wait_is_explained_once_for_each_doubling(
     assert len(said) <= sum(1 for power in range(20) if 2 * 2**power <= waited)
 
 
-def lower_the_price_when_it_was_asked_for(emulator: DlcEmulator) -> None:
+def test_a_wait_for_a_quota_is_diagnosed_from_the_triggerer_too(
+    emulator: DlcEmulator,
+    run_dag: Any,
+    meanwhile: Callable[[Callable[[], object]], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("AIRFLOW__PAI_SPOT__UNUSUAL_WAIT", "1")
+    emulator.control.switch("quota_check_failing", "UserLimit")
+    emulator.control.set_price(TYPE, 0.55)
+    meanwhile(lambda: lower_the_price_when_it_was_asked_for(emulator, operation="GetQuotaWorkloadDiagnosis"))
+    run = run_dag(waiting_dag("operator, deferrable", job_overrides={"ResourceId": "quota1"}))
+    assert run.task_states == {"wait": "success"}
+    assert "in quota quota1 the limit of one user is reached" in run.log
+
+
+def lower_the_price_when_it_was_asked_for(emulator: DlcEmulator, operation: str = "ListEcsSpecs") -> None:
     give_up_at = time.monotonic() + 120
-    while not emulator.control.requests().get("ListEcsSpecs"):
-        assert time.monotonic() < give_up_at, "nobody asked for the price"
+    while not emulator.control.requests().get(operation):
+        if time.monotonic() > give_up_at:
+            emulator.control.set_price(TYPE, 0.3)  # so that the run ends
+            pytest.fail(f"nobody sent {operation}")
         time.sleep(0.1)
     time.sleep(0.5)  # the line itself is written
     emulator.control.set_price(TYPE, 0.3)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 
 import pytest
 
+from airflow_provider_pai_spot.attempts.queue_word import inquire
+from airflow_provider_pai_spot.attempts.waiting_words import Findings, waiting_line
 from airflow_provider_pai_spot.dlc.job import Job
 from airflow_provider_pai_spot.exceptions import (
     PaiDlcCredentialsError,
@@ -15,6 +19,7 @@ from airflow_provider_pai_spot.exceptions import (
     PaiDlcThrottled,
     PaiDlcUnavailable,
 )
+from airflow_provider_pai_spot.market import Offer
 from airflow_provider_pai_spot.triggers.job_news import is_denied, is_too_large, is_usable, signature, slim
 
 ITEM = {
@@ -33,6 +38,25 @@ def test_what_is_kept_says_the_same_of_a_job_that_is_waited_for() -> None:
     for name in ("job_id", "status", "phase", "timeline", "created_at", "running_since", "spot_specs", "is_spot"):
         assert getattr(kept, name) == getattr(whole, name), name
     assert signature(slim(ITEM)) == signature(ITEM)
+
+
+WAITING = {**ITEM, "Status": "Queuing", "StatusHistory": [], "ReasonMessage": "no stock"}
+MARKET = [Offer(instance_type="ecs.g7.xlarge", spot_discount=Decimal("0.55"))]
+WAITS: dict[str, dict[str, Any]] = {
+    "for public resources": {},
+    "for a quota": {"ResourceId": "quota1"},
+    "for Lingjun's machines": {"ResourceType": "Lingjun"},
+    "with the bid of old": {"JobSpecs": [{"EcsSpec": "ecs.g7.xlarge", "UseSpotInstance": True}]},
+    "for its image": {"Status": "EnvPreparing", "Pods": [{"PodId": "p0"}]},
+}
+
+
+@pytest.mark.parametrize("wait", WAITS.values(), ids=WAITS)
+def test_what_is_kept_explains_a_wait_as_well_as_the_whole(wait: dict[str, Any]) -> None:
+    whole, kept = Job({**WAITING, **wait}), Job(slim({**WAITING, **wait}))
+    now, found = datetime(2026, 11, 30, 12, 0, tzinfo=UTC), Findings(offers=MARKET, diagnosis={})
+    assert waiting_line(kept, now, found) == waiting_line(whole, now, found)
+    assert (kept.is_spot, list(inquire(kept))) == (whole.is_spot, list(inquire(whole)))
 
 
 def test_neither_secrets_nor_long_texts_are_kept() -> None:
