@@ -14,6 +14,7 @@ from typing import Final
 from airflow_provider_pai_spot.dlc.job import Job
 from airflow_provider_pai_spot.dlc.pods import EVICTED, Pod
 from airflow_provider_pai_spot.dlc.redaction import LONGEST_TEXT, without_secrets
+from airflow_provider_pai_spot.dlc.stamps import zoned_moment
 from airflow_provider_pai_spot.dlc.status import JobStatus, Phase, phase_of
 from airflow_provider_pai_spot.dlc.timeline import began_again_after
 
@@ -207,10 +208,10 @@ def platform_fault(scene: Scene) -> Sequence[str]:
 
 
 def spot_event_preempted(scene: Scene) -> Sequence[str]:
-    """An event tells of preemption, and no restart can have survived it (event times carry no zone)."""
+    """An event tells of preemption, neither from before the last run nor from one that a restart has survived."""
     if not scene.spot or _times_run(scene.job) > 1 or scene.job.restart_times.used:
         return ()
-    return _taken_back(scene.events, "event")
+    return _taken_back([line for line in scene.events if not _was_before_last_run(scene.job, line)], "event")
 
 
 def ran_into_time_limit(scene: Scene) -> Sequence[str]:
@@ -302,6 +303,14 @@ def _evicted_for_good(job: Job) -> list[Pod]:
     """The workers that ended as evicted, by DLC's word or Kubernetes', and were not made good."""
     lost = [pod for pod in _past_workers(job) if not _got_over(job, pod)]
     return [pod for pod in (*_workers(job), *lost) if EVICTED in (pod.sub_status, pod.reason)]
+
+
+def _was_before_last_run(job: Job, event: str) -> bool:
+    """A time from before the job was made is no time but a zone misread, and tells nothing; nor does a missing one."""
+    moment, began = zoned_moment(event), job.running_since
+    if moment is None or began is None or (job.created_at is not None and moment < job.created_at):
+        return False
+    return moment < began
 
 
 def _times_run(job: Job) -> int:

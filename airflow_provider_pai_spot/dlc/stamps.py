@@ -34,6 +34,18 @@ def moment_of(second: str, offset: timedelta) -> datetime:
     return datetime.fromisoformat(second).replace(tzinfo=UTC) - offset
 
 
+def zoned_moment(line: str) -> datetime | None:
+    """Return the time that a line begins with as aware UTC; None if there is none, or none with a zone."""
+    found = _STAMP.match(line)
+    if found is None or not found[4] or (local := _read(found)) is None:
+        return None
+    offset = offset_of(found[4])
+    try:
+        return None if offset is None else local.replace(tzinfo=UTC) - offset
+    except OverflowError:
+        return None
+
+
 def in_utc(line: str, offset: timedelta | None) -> str:
     """
     Return a line with its time in UTC (`2021-01-28T06:07:45Z`), so that it can be laid beside a task log.

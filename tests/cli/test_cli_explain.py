@@ -103,6 +103,16 @@ def test_a_file_is_explained_offline_and_what_follows_is_derived(
     assert said["source"]
 
 
+def test_events_in_the_file_carry_their_time_as_dlc_writes_it(pai_spot: Call, tmp_path: Path) -> None:
+    raw = json.loads((CORPUS / "event-from-before-the-run.json").read_text())
+    rules = []
+    for china_time in ("2026-01-01 08:20:00", "2026-01-01 12:59:00"):
+        path = tmp_path / "job.json"
+        path.write_text(json.dumps({**raw, "Events": [f"{china_time} Pod worker-0 has been preempted"]}))
+        rules.append(told(pai_spot("explain", "--file", str(path)))["rule"].split(",")[0])
+    assert rules == ["possibly_reclaimed", "event_preempted"]
+
+
 def test_events_in_the_file_count(pai_spot: Call) -> None:
     assert told(explain_file(pai_spot, "event-says-preempted"))["rule"].startswith("event_preempted,")
 

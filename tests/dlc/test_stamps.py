@@ -6,7 +6,15 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from airflow_provider_pai_spot.dlc.stamps import CHINA, in_utc, likely_offset, moment_of, offset_of, second_of
+from airflow_provider_pai_spot.dlc.stamps import (
+    CHINA,
+    in_utc,
+    likely_offset,
+    moment_of,
+    offset_of,
+    second_of,
+    zoned_moment,
+)
 
 UTC_OFFSET = timedelta(0)
 
@@ -45,6 +53,22 @@ def test_a_line_shows_its_time_in_utc(line: str, offset: timedelta | None, shown
 )
 def test_the_second_a_line_begins_with(line: str, second: str) -> None:
     assert second_of(line) == second
+
+
+@pytest.mark.parametrize(
+    ("line", "moment"),
+    [
+        ("2021-01-28T06:07:45Z x", datetime(2021, 1, 28, 6, 7, 45, tzinfo=UTC)),
+        ("2021-01-28 14:07:45.5+08:00 x", datetime(2021, 1, 28, 6, 7, 45, tzinfo=UTC)),
+        ("2021-01-28 14:07:45 no zone", None),
+        ("2021-13-28T14:07:45Z no date", None),
+        ("0001-01-01T00:00:00+08:00 the first hour", None),
+        ("at 2021-01-28T06:07:45Z", None),
+        ("", None),
+    ],
+)
+def test_a_line_with_a_zone_tells_its_moment(line: str, moment: datetime | None) -> None:
+    assert zoned_moment(line) == moment
 
 
 def test_a_second_is_a_moment_once_its_zone_is_known() -> None:

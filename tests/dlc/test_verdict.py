@@ -297,6 +297,29 @@ def test_events_tell_where_nothing_better_does(raw: dict[str, Any], event: str, 
     assert classify(Job(raw), ["Created pod: dlc1-worker-0", event]).rule == rule
 
 
+STAMPED = {
+    "before the run": ("2026-01-01T00:20:00Z", "possibly_reclaimed"),
+    "before the run, in China's time": ("2026-01-01 08:20:00+08:00", "possibly_reclaimed"),
+    "in the run": ("2026-01-01T01:59:00Z", "event_preempted"),
+    "in the second in which it began": ("2026-01-01T01:00:00Z", "event_preempted"),
+    "of no known zone": ("2026-01-01 00:20:00", "event_preempted"),
+    "of a zone that cannot be right, for the job was not made yet": ("2025-12-31T17:59:00Z", "event_preempted"),
+    "of no day": ("2026-13-01T00:20:00Z", "event_preempted"),
+    "missing": ("lately", "event_preempted"),
+}
+
+
+@pytest.mark.parametrize(("stamp", "rule"), STAMPED.values(), ids=STAMPED)
+def test_an_event_from_before_the_last_run_is_not_why_it_ended(stamp: str, rule: str) -> None:
+    raw = failed(pod(0, 137), GmtCreateTime="2026-01-01T00:00:00Z")
+    assert classify(Job(raw), [f"{stamp} Pod dlc1-worker-0 has been preempted"]).rule == rule
+
+
+def test_an_event_counts_where_the_job_shows_no_run() -> None:
+    raw = failed(pod(0, 137), StatusHistory=[])
+    assert classify(Job(raw), ["2026-01-01T00:20:00Z the pod was preempted"]).rule == "event_preempted"
+
+
 def test_who_submitted_the_job_may_know_that_it_bid() -> None:
     raw = failed(EVICTED, spot=False)
     assert classify(Job(raw), spot=True).verdict is Verdict.REVOKED

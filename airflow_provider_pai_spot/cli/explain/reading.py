@@ -16,6 +16,7 @@ from airflow_provider_pai_spot.attempts.drive import answer
 from airflow_provider_pai_spot.attempts.endings import error_for
 from airflow_provider_pai_spot.attempts.identity import TAG_TASK_INSTANCE
 from airflow_provider_pai_spot.attempts.judging import judge
+from airflow_provider_pai_spot.attempts.log_options import events_in_utc
 from airflow_provider_pai_spot.cli.problem import CliProblem
 from airflow_provider_pai_spot.dlc.job import Job
 from airflow_provider_pai_spot.dlc.outcome import JobOutcome, Verdict
@@ -93,7 +94,8 @@ def from_file(path: str) -> Explained:
     """
     raw = _job_in(path)
     events = raw.get(EVENTS_KEY)
-    return explain(Job(raw), [line for line in events if isinstance(line, str)] if isinstance(events, list) else ())
+    lines = [line for line in events if isinstance(line, str)] if isinstance(events, list) else []
+    return explain(Job(raw), events_in_utc(lines))
 
 
 def explain(job: Job, events: Sequence[str]) -> Explained:
