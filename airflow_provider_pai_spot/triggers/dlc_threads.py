@@ -11,13 +11,20 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, TypeVar
 
-_CALLS, _LOOKS, _STOPS, _ASIDE = "pai-dlc", "pai-dlc-watch", "pai-dlc-stop", "pai-dlc-aside"
-_THREADS = {_CALLS: 4, _LOOKS: 4, _STOPS: 4, _ASIDE: 2}
+_CALLS, _LISTS, _SINGLES, _STOPS, _ASIDE = (
+    *("pai-dlc", "pai-dlc-watch", "pai-dlc-single"),
+    *("pai-dlc-stop", "pai-dlc-aside"),
+)
+_THREADS = {_CALLS: 4, _LISTS: 4, _SINGLES: 4, _STOPS: 4, _ASIDE: 2}
+LONGEST_CALL = 60.0
+"""Seconds; a server that sends a byte now and then never runs into the client's read timeout."""
+_LONGEST_QUEUE = 600.0
+"""Seconds after which a call that no thread took up counts as unanswered: all threads hang."""
 _pools: dict[str, ThreadPoolExecutor] = {}
 _lock = threading.Lock()
 
@@ -30,8 +37,13 @@ async def in_dlc_thread(call: Callable[..., Answer], *args: Any, **kwargs: Any) 
 
 
 async def in_watch_thread(call: Callable[..., Answer], *args: Any, **kwargs: Any) -> Answer:
-    """The same for the looks that tell what happened to jobs: they must not queue behind logs and events."""
-    return await _in_pool(_LOOKS, partial(call, *args, **kwargs))
+    """The same for the lists that tell what happened to jobs: they must not queue behind logs and single jobs."""
+    return await _in_pool(_LISTS, partial(call, *args, **kwargs))
+
+
+async def in_single_thread(call: Callable[..., Answer], *args: Any, **kwargs: Any) -> Answer:
+    """The same for looks at one job, of which a thousand can become due in one moment."""
+    return await _in_pool(_SINGLES, partial(call, *args, **kwargs))
 
 
 async def in_stop_thread(call: Callable[..., Answer], *args: Any, **kwargs: Any) -> Answer:
@@ -42,6 +54,31 @@ async def in_stop_thread(call: Callable[..., Answer], *args: Any, **kwargs: Any)
 async def in_aside_thread(call: Callable[..., Answer], *args: Any, **kwargs: Any) -> Answer:
     """The same for what goes to Airflow: its triggerer takes 5,000 log lines in seconds, or a minute if it is busy."""
     return await _in_pool(_ASIDE, partial(call, *args, **kwargs))
+
+
+async def within(seconds: float, in_thread: Callable[..., Awaitable[Any]], call: Callable[..., Any], *args: Any) -> Any:
+    """
+    Run a blocking call in a thread and wait for it no longer than `seconds` from when the thread takes it up.
+
+    :param in_thread: one of the above.
+    :raises TimeoutError: it did not return; its thread goes on with it.
+    """
+    loop = asyncio.get_running_loop()
+
+    def begun() -> None:
+        if waiting and not limit.expired():
+            limit.reschedule(loop.time() + seconds)
+
+    def timed() -> Any:
+        loop.call_soon_threadsafe(begun)
+        return call(*args)
+
+    waiting = True
+    try:
+        async with asyncio.timeout(_LONGEST_QUEUE) as limit:
+            return await in_thread(timed)
+    finally:
+        waiting = False
 
 
 def start_threads() -> None:

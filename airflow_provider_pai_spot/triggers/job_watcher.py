@@ -12,31 +12,27 @@ import asyncio
 import contextlib
 import contextvars
 import logging
-from collections.abc import Awaitable, Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from airflow_provider_pai_spot.clock import SYSTEM_CLOCK, Clock
 from airflow_provider_pai_spot.dlc.wire import time_of
-from airflow_provider_pai_spot.exceptions import PaiDlcError, PaiDlcThrottled, PaiDlcUnavailable
-from airflow_provider_pai_spot.triggers.dlc_threads import in_watch_thread
+from airflow_provider_pai_spot.exceptions import PaiDlcError, PaiDlcUnavailable
+from airflow_provider_pai_spot.triggers.dlc_threads import LONGEST_CALL, in_watch_thread, within
 from airflow_provider_pai_spot.triggers.job_news import is_denied, is_too_large, is_usable, signature, slim
-from airflow_provider_pai_spot.triggers.rhythm import Rhythm
+from airflow_provider_pai_spot.triggers.pace import InThread, Pace
 from airflow_provider_pai_spot.triggers.rounds import Rounds, Turn
 
 log = logging.getLogger(__name__)
 
 ReadJobs = Callable[[Sequence[str]], Sequence[Any]]
-InThread = Callable[..., Awaitable[Any]]
 
 _IN_FLIGHT = 2
-_LONGEST_CALL = 60.0
-"""Seconds; a server that sends a byte now and then never runs into the client's read timeout."""
 _TOLD_AFTER = 3.0
 """Periods without a good look after which a job's waiters are told, so that they can say so in their logs."""
 _YOUNG_FOR = 120.0
 """Seconds from GmtCreateTime in which a job is looked at twice as often: what fails at once is known at once."""
-_DEFAULT_PERIOD = 30.0
 
 
 @dataclass(slots=True, eq=False)
@@ -130,7 +126,8 @@ class JobWatcher:
     :param read: lists the jobs of these ids, with one request; called in a thread.
     :param batch_size: ids in one list at most.
     :param name: of the connection, for the log.
-    :param in_thread: runs a blocking call.
+    :param in_thread: runs a blocking list.
+    :param pace: of the connection's calls; one of its own, in the same threads, if None.
     :param clock: what a job's age is told by.
     :param on_empty: called when the last seat was given back.
     """
@@ -142,6 +139,7 @@ class JobWatcher:
         batch_size: int,
         name: str = "",
         in_thread: InThread = in_watch_thread,
+        pace: Pace | None = None,
         clock: Clock = SYSTEM_CLOCK,
         on_empty: Callable[[], None] = lambda: None,
     ) -> None:
@@ -151,13 +149,11 @@ class JobWatcher:
         self._clock = clock
         self._on_empty = on_empty
         self._loop = asyncio.get_running_loop()
-        self._rhythm = Rhythm(_DEFAULT_PERIOD)
-        self._rounds = Rounds(batch_size, self._rhythm)
+        self.pace = pace or Pace(name, in_thread=in_thread, in_stop_thread=in_thread)
+        """Of all calls of the connection; whoever asks for one job asks by it."""
+        self._rounds = Rounds(batch_size, self.pace.rhythm)
         self._jobs: dict[str, News] = {}
-        self._free = _IN_FLIGHT
         self._sleeper = Sleeper()
-        self._next_single = 0.0
-        self._slow = False
         self._looks: set[asyncio.Task[None]] = set()
         self._polling: asyncio.Task[None] | None = None
 
@@ -202,19 +198,6 @@ class JobWatcher:
         if not self._jobs:
             self._close()
 
-    # --- calls for one job ------------------------------------------------------------------------------
-
-    async def ask_singly(self, call: Callable[[], Any]) -> Any:
-        """Run a call for one job in a thread, when DLC's pace allows it; an error among the answers is returned."""
-        now = self._loop.time()
-        at = max(now, self._next_single, self._rhythm.open_at)
-        self._next_single = at + self._rhythm.single_gap(now)
-        await asyncio.sleep(at - now)
-        answer = await self._in_thread(call)
-        if isinstance(answer, PaiDlcThrottled):
-            self._throttled(answer)
-        return answer
-
     # --- the poller -------------------------------------------------------------------------------------
 
     async def _poll(self) -> None:
@@ -223,36 +206,34 @@ class JobWatcher:
 
     def _send_what_is_due(self) -> float | None:
         """Send one batch after the other; return the seconds until the next, None if something must happen first."""
-        while self._free:
+        while len(self._looks) < _IN_FLIGHT:
             now = self._loop.time()
             due = self._rounds.next_at(now)
             if due is None:
                 break
             if due > now:
-                self._say_if_recovered(now)
+                self.pace.say_if_recovered()
                 return min(due, self._rounds.may_change_at(now)) - now
             self._send(self._rounds.take(now))
         return None
 
     def _send(self, batch: list[Turn]) -> None:
-        self._free -= 1
         task = self._in_empty_context(self._look(batch))
         self._looks.add(task)
         task.add_done_callback(self._looked)
 
     def _looked(self, task: asyncio.Task[None]) -> None:
         self._looks.discard(task)
-        self._free += 1
         self._sleeper.wake()
 
     async def _look(self, batch: list[Turn]) -> None:
         try:
-            call = self._in_thread(self._read, [turn.job_id for turn in batch])
-            self._answered(batch, await asyncio.wait_for(call, _LONGEST_CALL))
+            job_ids = [turn.job_id for turn in batch]
+            self._answered(batch, await within(LONGEST_CALL, self._in_thread, self._read, job_ids))
         except PaiDlcError as error:
             self._failed(batch, error)
         except TimeoutError:
-            self._failed(batch, PaiDlcUnavailable(f"ListJobs was not answered within {_LONGEST_CALL:.0f} s."))
+            self._failed(batch, PaiDlcUnavailable(f"ListJobs was not answered within {LONGEST_CALL:.0f} s."))
         except Exception as error:
             log.exception("Connection %s: a list of jobs could not be read", self._name)
             self._failed(batch, PaiDlcError(f"ListJobs could not be read ({type(error).__name__})."))
@@ -283,8 +264,7 @@ class JobWatcher:
 
     def _failed(self, batch: list[Turn], error: PaiDlcError) -> None:
         now = self._loop.time()
-        if isinstance(error, PaiDlcThrottled):
-            self._throttled(error)
+        self.pace.heed(error)
         if is_too_large(error):
             self._rounds.refused(batch, now)
         else:
@@ -293,16 +273,6 @@ class JobWatcher:
             news = self._jobs.get(turn.job_id)
             if news is not None and news.turn is turn:
                 _take_error(news, error, now)
-
-    def _throttled(self, error: PaiDlcThrottled) -> None:
-        if self._rhythm.throttled(self._loop.time(), error.retry_after) and not self._slow:
-            self._slow = True
-            log.warning("Connection %s: DLC asks for fewer calls; asking more slowly. %s", self._name, error)
-
-    def _say_if_recovered(self, now: float) -> None:
-        if self._slow and self._rhythm.share(now) >= 1.0:
-            self._slow = False
-            log.info("Connection %s: asking DLC at full pace again", self._name)
 
     def _in_empty_context(self, work: Any) -> asyncio.Task[None]:
         return contextvars.Context().run(self._loop.create_task, work)

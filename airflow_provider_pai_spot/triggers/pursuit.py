@@ -144,7 +144,7 @@ class Pursuit:
 
     async def _look_singly(self, look: Look, seat: Seat, news: News) -> Any:
         version = news.version
-        found = await seat.watcher.ask_singly(partial(answer, look, self._hook))
+        found = await seat.watcher.pace.ask(partial(answer, look, self._hook))
         if isinstance(found, PaiDlcError) and is_denied(found) and await self._moved(news):
             return await self._look(look, self._sit_down())
         if isinstance(found, Exception):

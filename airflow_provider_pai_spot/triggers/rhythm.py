@@ -39,6 +39,15 @@ class Rhythm:
         quiet = now - self._since - _QUIET * self.period
         return min(1.0, self._share + max(0.0, quiet) / self.period * _RISE)
 
+    def wait(self, now: float, retry_after: float | None) -> None:
+        """
+        Send nothing for a while.
+
+        :param retry_after: seconds that DLC asks to wait, whatever for; None if it does not.
+        """
+        if retry_after:
+            self.open_at = max(self.open_at, now + min(retry_after, _LONGEST_PAUSE))
+
     def throttled(self, now: float, retry_after: float | None = None) -> bool:
         """
         Take a throttled call; return whether the pace was full until now.
@@ -46,8 +55,7 @@ class Rhythm:
         :param retry_after: seconds DLC asks to wait.
         """
         was = self.share(now)
-        if retry_after:
-            self.open_at = max(self.open_at, now + min(retry_after, _LONGEST_PAUSE))
+        self.wait(now, retry_after)
         if self._halved_at is None or now - self._halved_at >= _ONE_EVENT:
             self._share = max(_SLOWEST, was / 2)
             self._halved_at = now

@@ -11,11 +11,12 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from airflow_provider_pai_spot import settings
 from airflow_provider_pai_spot.hooks.pai_dlc import PaiDlcHook
 from airflow_provider_pai_spot.triggers.job_watcher import JobWatcher
+from airflow_provider_pai_spot.triggers.pace import Pace
 
 _CONNECTION_GOOD_FOR = 30.0
 """Seconds: a thousand triggers that start together ask Airflow once."""
@@ -33,6 +34,7 @@ class _ReadConnection:
 @dataclass(slots=True)
 class _Shared:
     watchers: dict[str, JobWatcher] = field(default_factory=dict)
+    paces: WeakValueDictionary[str, Pace] = field(default_factory=WeakValueDictionary)
     connections: dict[str, _ReadConnection] = field(default_factory=dict)
 
 
@@ -47,6 +49,7 @@ def watcher_for(hook: PaiDlcHook) -> JobWatcher:
             hook.list_page,
             batch_size=settings.jobs_per_list(),
             name=repr(hook.pai_dlc_conn_id),
+            pace=pace_of(hook),
             on_empty=partial(_forget, watchers, key),
         )
     return watchers[key]
@@ -54,6 +57,15 @@ def watcher_for(hook: PaiDlcHook) -> JobWatcher:
 
 def _forget(watchers: dict[str, JobWatcher], key: str) -> None:
     watchers.pop(key, None)
+
+
+def pace_of(hook: PaiDlcHook) -> Pace:
+    """Return the pace of the same calls; it outlives the watcher for those who still stop a job."""
+    paces, key = _of_this_loop().paces, hook.fingerprint
+    pace = paces.get(key)
+    if pace is None:
+        pace = paces[key] = Pace(repr(hook.pai_dlc_conn_id))
+    return pace
 
 
 async def connection_of(conn_id: str, ask: Callable[[str], Awaitable[Any]] | None = None) -> Any:

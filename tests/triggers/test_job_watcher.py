@@ -8,7 +8,6 @@ import random
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from functools import partial
 from typing import Any
 
 import pytest
@@ -311,7 +310,8 @@ def test_a_call_that_never_returns_is_given_up_and_told() -> None:
     async def story() -> None:
         dlc = ScriptedDlc()
 
-        async def hang(*_: Any) -> Any:
+        async def hang(call: Callable[..., Any], *_: Any) -> Any:
+            call()
             await asyncio.Event().wait()
 
         async with watching(dlc, in_thread=hang) as watcher:
@@ -319,6 +319,36 @@ def test_a_call_that_never_returns_is_given_up_and_told() -> None:
             error = (await seat.first_news()).error
             assert isinstance(error, PaiDlcUnavailable)
             assert asyncio.get_running_loop().time() <= 130.0
+            leave([seat])
+
+    in_virtual_time(story())
+
+
+def test_a_list_that_waits_for_a_thread_is_not_taken_for_unanswered() -> None:
+    async def story() -> None:
+        dlc = ScriptedDlc()
+
+        async def crowded(call: Callable[..., Any], *args: Any) -> Any:
+            await asyncio.sleep(90.0)
+            return call(*args)
+
+        async with watching(dlc, in_thread=crowded) as watcher:
+            [seat] = seats_of(watcher, dlc.add(ids(1)))
+            assert (await seat.first_news()).error is None
+            leave([seat])
+
+    in_virtual_time(story())
+
+
+def test_a_list_that_no_thread_ever_takes_up_is_told() -> None:
+    async def story() -> None:
+        async def hang(*_: Any) -> Any:
+            await asyncio.Event().wait()
+
+        dlc = ScriptedDlc()
+        async with watching(dlc, in_thread=hang) as watcher:
+            [seat] = seats_of(watcher, dlc.add(ids(1)))
+            assert isinstance((await seat.first_news()).error, PaiDlcUnavailable)
             leave([seat])
 
     in_virtual_time(story())
@@ -367,26 +397,6 @@ def test_the_poller_inherits_nothing_of_the_trigger_that_came_first() -> None:
     assert set(seen) == {"none"}
 
 
-def test_single_calls_are_spaced_and_a_throttled_one_slows_all() -> None:
-    async def story() -> None:
-        dlc = ScriptedDlc()
-        throttled = PaiDlcThrottled("HTTP 429", status_code=429, retry_after=5.0)
-        answers: list[Any] = [throttled]
-
-        def call(number: int) -> Any:
-            dlc.singles.append((asyncio.get_running_loop().time(), str(number)))
-            return answers.pop() if answers else number
-
-        async with watching(dlc) as watcher:
-            results = await asyncio.gather(*(watcher.ask_singly(partial(call, number)) for number in range(50)))
-            assert results == [throttled, *range(1, 50)]
-            assert len({round(at, 4) for at, _ in dlc.singles}) == 50
-            await watcher.ask_singly(partial(call, 50))
-            assert dlc.singles[-1][0] >= 5.0
-
-    in_virtual_time(story())
-
-
 class TestThrottlingStorm:
     """DLC answers half of all calls with 429 for ten minutes."""
 
@@ -433,7 +443,7 @@ class TestThrottlingStorm:
 
         caplog.set_level("INFO")
         in_virtual_time(story())
-        lines = [record.getMessage() for record in caplog.records if record.name.endswith("job_watcher")]
+        lines = [record.getMessage() for record in caplog.records if record.name.endswith("triggers.pace")]
         assert [line.split("; ")[0] for line in lines[:1]] == ["Connection 'pai_dlc_default': DLC asks for fewer calls"]
         assert len(lines) % 2 == 0
         assert len(lines) <= 6
