@@ -18,7 +18,7 @@ from typing import Any
 
 from airflow_provider_pai_spot.clock import SYSTEM_CLOCK, Clock
 from airflow_provider_pai_spot.dlc.wire import time_of
-from airflow_provider_pai_spot.exceptions import PaiDlcError, PaiDlcUnavailable
+from airflow_provider_pai_spot.exceptions import PaiDlcError, PaiDlcThrottled, PaiDlcUnavailable
 from airflow_provider_pai_spot.triggers.dlc_threads import LONGEST_CALL, in_watch_thread, within
 from airflow_provider_pai_spot.triggers.job_news import is_denied, is_too_large, is_usable, signature, slim
 from airflow_provider_pai_spot.triggers.pace import InThread, Pace
@@ -206,7 +206,7 @@ class JobWatcher:
 
     def _send_what_is_due(self) -> float | None:
         """Send one batch after the other; return the seconds until the next, None if something must happen first."""
-        while len(self._looks) < _IN_FLIGHT:
+        while len(self._looks) < (1 if self._rounds.vain_probes else _IN_FLIGHT):
             now = self._loop.time()
             due = self._rounds.next_at(now)
             if due is None:
@@ -265,14 +265,22 @@ class JobWatcher:
     def _failed(self, batch: list[Turn], error: PaiDlcError) -> None:
         now = self._loop.time()
         self.pace.heed(error)
+        denied = is_denied(error)
+        everywhere = not denied and not is_too_large(error) and not isinstance(error, PaiDlcThrottled)
         if is_too_large(error):
             self._rounds.refused(batch, now)
         else:
-            self._rounds.failed(batch, now, hopeless=is_denied(error))
-        for turn in batch:
-            news = self._jobs.get(turn.job_id)
-            if news is not None and news.turn is turn:
-                _take_error(news, error, now)
+            self._rounds.failed(batch, now, hopeless=denied, everywhere=everywhere)
+        for news in self._concerned(batch, everywhere=everywhere):
+            _take_error(news, error, now, again=everywhere and self._rounds.vain_probes > 1)
+
+    def _concerned(self, batch: list[Turn], *, everywhere: bool) -> list[News]:
+        """Return who hears nothing because a list failed: its jobs, or all that wait until lists are answered again."""
+        asked = [news for turn in batch if (news := self._jobs.get(turn.job_id)) is not None and news.turn is turn]
+        if not everywhere:
+            return asked
+        mine = set(batch)
+        return asked + [news for news in self._jobs.values() if not news.turn.alone and news.turn not in mine]
 
     def _in_empty_context(self, work: Any) -> asyncio.Task[None]:
         return contextvars.Context().run(self._loop.create_task, work)
@@ -285,14 +293,18 @@ class JobWatcher:
         self._on_empty()
 
 
-def _take_error(news: News, error: PaiDlcError, now: float) -> None:
-    """Note that nothing was heard of a job; its waiters are told when that lasts, or will not pass by itself."""
+def _take_error(news: News, error: PaiDlcError, now: float, *, again: bool) -> None:
+    """
+    Note that nothing was heard of a job; its waiters are told when that lasts, or will not pass by itself.
+
+    :param again: whether it is not the first list in a row.
+    """
     turn = news.turn
     if turn.alone and is_too_large(error):
         news.error, news.item = None, None  # DLC refused a list of this id and no other: it is asked for singly
         news.tell()
         return
-    lasts = turn.failures > 1 and (news.seen_at is None or now - news.seen_at >= _TOLD_AFTER * turn.period)
+    lasts = (again or turn.failures > 1) and (news.seen_at is None or now - news.seen_at >= _TOLD_AFTER * turn.period)
     if news.error is None and (is_denied(error) or lasts):
         news.error = error
         news.tell()

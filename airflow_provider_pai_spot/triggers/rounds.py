@@ -73,6 +73,8 @@ class Rounds:
         self._last_gathered = float("-inf")
         self._groups = itertools.count(1)
         self._alone: set[Turn] = set()
+        self._vain = 0
+        self._probe_at = float("-inf")
 
     def __len__(self) -> int:
         return self._count
@@ -111,7 +113,12 @@ class Rounds:
         self._skip_stale()
         if not self._heap:
             return None
-        return max(self._heap[0][0], self._last_call + self._gap(now), self._rhythm.open_at)
+        return max(self._heap[0][0], self._last_call + self._gap(now), self._rhythm.open_at, self._probe_at)
+
+    @property
+    def vain_probes(self) -> int:
+        """How many lists in a row were not answered; from the first on, one is asked for at a time."""
+        return self._vain
 
     def may_change_at(self, now: float) -> float:
         """Return when `next_at` is worth asking again: a throttled pace rises as time goes by."""
@@ -137,6 +144,7 @@ class Rounds:
         """Put back jobs whose list was answered; those that came new begin spread over the period."""
         jitter = self._rng.uniform(*_JITTER)
         phase = next(self._groups) * _GOLDEN % 1.0
+        self._recover()
         if any(turn.alone for turn in batch):
             self._together_again(now)
         for turn in batch:
@@ -146,20 +154,35 @@ class Rounds:
                 turn.at_most = min(self._size, turn.at_most * 2)
             self._put_back(turn, now + self._period_of(turn, now) * part)
 
-    def failed(self, batch: list[Turn], now: float, *, hopeless: bool = False) -> None:
+    def failed(self, batch: list[Turn], now: float, *, hopeless: bool = False, everywhere: bool = False) -> None:
         """
         Put back jobs that could not be asked for: soon, then later and later, up to their period.
 
         :param hopeless: asking again soon will not help.
+        :param everywhere: any other list would probably not be answered either: one at a time finds out.
         """
+        if everywhere:
+            self._slow_down(batch, now)
         jitter = self._rng.uniform(0.5, 1.0)
         for turn in batch:
             turn.failures += 1
             backoff = min(turn.period, _FIRST_BACKOFF * 2 ** min(turn.failures - 1, 16))
             self._put_back(turn, now + (turn.period if hopeless else backoff * jitter))
 
+    def _slow_down(self, batch: list[Turn], now: float) -> None:
+        """Let one list, whichever is the next, find out whether any is answered again: soon, then later and later."""
+        if now < self._probe_at:
+            return  # it was under way already when another one was not answered
+        self._vain += 1
+        backoff = min(_FIRST_BACKOFF * 2 ** min(self._vain - 1, 16), *(turn.period for turn in batch))
+        self._probe_at = now + backoff * self._rng.uniform(0.5, 1.0)
+
+    def _recover(self) -> None:
+        self._vain, self._probe_at = 0, float("-inf")
+
     def refused(self, batch: list[Turn], now: float) -> None:
         """Put back jobs whose list was refused as a whole (400, 414), to be asked for in two halves."""
+        self._recover()
         smaller = max(1, (len(batch) + 1) // 2)
         for index, turn in enumerate(batch):
             turn.at_most, turn.refused_at = smaller, now

@@ -207,6 +207,28 @@ def test_trouble_that_lasts_is_told_when_it_begins_and_when_it_ends() -> None:
     in_virtual_time(story())
 
 
+def test_an_outage_is_found_out_by_one_list_at_a_time_and_told_to_all() -> None:
+    async def story() -> None:
+        dlc = ScriptedDlc()
+        async with watching(dlc) as watcher:
+            seats = seats_of(watcher, dlc.add(ids(3000)))
+            await asyncio.sleep(10 * PERIOD)
+            dlc.fault = raising(UNAVAILABLE)
+            await asyncio.sleep(10 * PERIOD)
+            assert all(seat.news.error is UNAVAILABLE for seat in seats)
+            calls = [dlc.calls_between(start * PERIOD, (start + 1) * PERIOD) for start in range(9, 20)]
+            assert 29 <= calls[0] <= 32
+            assert max(calls[1:]) <= calls[0]
+            [late] = seats_of(watcher, dlc.add(ids(1, start=5000)))
+            assert (await asyncio.wait_for(late.first_news(), 1.1 * PERIOD)).error is UNAVAILABLE
+            dlc.fault = lambda _operation, _ids: None
+            await asyncio.sleep(2 * PERIOD)
+            assert all(seat.news.error is None and seat.news.item for seat in [*seats, late])
+            leave([*seats, late])
+
+    in_virtual_time(story())
+
+
 @pytest.mark.parametrize(
     "error",
     [
@@ -286,7 +308,15 @@ def test_a_clock_that_is_off_for_some_minutes_splits_no_list() -> None:
     in_virtual_time(story())
 
 
-def test_what_dlc_asks_to_wait_holds_for_every_job_of_the_connection() -> None:
+@pytest.mark.parametrize(
+    "error",
+    [
+        PaiDlcThrottled("HTTP 429", status_code=429, retry_after=20.0),
+        PaiDlcUnavailable("HTTP 503", status_code=503, retry_after=20.0),
+    ],
+    ids=["throttled", "unavailable"],
+)
+def test_what_dlc_asks_to_wait_holds_for_every_job_of_the_connection(error: PaiDlcError) -> None:
     async def story() -> None:
         dlc = ScriptedDlc()
         async with watching(dlc) as watcher:
@@ -294,7 +324,7 @@ def test_what_dlc_asks_to_wait_holds_for_every_job_of_the_connection() -> None:
             await asyncio.gather(*(seat.first_news() for seat in seats))
             await asyncio.sleep(100.0)
             struck = asyncio.get_running_loop().time()
-            dlc.fault = raising(PaiDlcThrottled("HTTP 429", status_code=429, retry_after=20.0))
+            dlc.fault = raising(error)
             await asyncio.sleep(3.0)  # a list is due every 1.5 s
             dlc.fault = lambda _operation, _ids: None
             await asyncio.sleep(30.0)

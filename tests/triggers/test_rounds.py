@@ -196,6 +196,46 @@ def test_what_failed_is_asked_for_soon_then_later_never_later_than_its_period() 
     assert max(pauses) <= PERIOD
 
 
+@pytest.mark.parametrize("count", [300, 3_000, 10_000])
+def test_an_outage_costs_fewer_lists_than_full_pace_and_is_over_for_all_within_a_period(count: int) -> None:
+    rounds, began, end = Rounds(SIZE, Rhythm(PERIOD), random.Random(1)), 300.0, 600.0
+    for name in names(count):
+        rounds.enter(name, PERIOD, 0.0)
+    now, sent, recovered = 0.0, [], {}
+    while (due := rounds.next_at(now)) is not None and max(due, now) < end + 3 * PERIOD:
+        now = max(due, now)
+        batch = rounds.take(now)
+        sent.append(now)
+        if began <= now < end:
+            rounds.failed(batch, now, everywhere=True)
+            continue
+        rounds.answered(batch, now)
+        if now >= end:
+            recovered |= {turn.job_id: now for turn in batch if turn.job_id not in recovered}
+    before = sum(began - PERIOD <= at < began for at in sent)
+    during = [sum(start <= at < start + PERIOD for at in sent) for start in range(300, 600, 30)]
+    assert max(during) <= max(before, 7)
+    assert max(during[2:]) <= 3
+    assert len(recovered) == count
+    assert max(recovered.values()) <= end + PERIOD * 1.5
+
+
+def test_a_list_that_always_fails_does_not_hold_up_the_others() -> None:
+    rounds = Rounds(SIZE, Rhythm(PERIOD), random.Random(1))
+    turns = [rounds.enter(name, PERIOD, 0.0) for name in names(1_000)]
+    now, seen, longest = 0.0, dict.fromkeys(turns, 0.0), 0.0
+    while (due := rounds.next_at(now)) is not None and max(due, now) < 20 * PERIOD:
+        now = max(due, now)
+        batch = rounds.take(now)
+        if turns[33] in batch:
+            rounds.failed(batch, now, everywhere=True)
+            continue
+        rounds.answered(batch, now)
+        longest = max(longest, *(now - seen[turn] for turn in batch))
+        seen |= dict.fromkeys(batch, now)
+    assert longest <= 1.2 * PERIOD
+
+
 def test_what_will_not_pass_by_itself_is_asked_for_once_a_period() -> None:
     rounds = Rounds(SIZE, Rhythm(PERIOD))
     turn = rounds.enter("one", PERIOD, 0.0)
