@@ -18,7 +18,7 @@ from typing import Any
 from airflow_provider_pai_spot import settings
 from airflow_provider_pai_spot.attempts.commands import Command, Do, ReadEvents
 from airflow_provider_pai_spot.attempts.drive import JobReader, carry_out
-from airflow_provider_pai_spot.attempts.identity import bids_for_spot
+from airflow_provider_pai_spot.attempts.identity import TAG_TASK_INSTANCE, bids_for_spot
 from airflow_provider_pai_spot.dlc.job import Job
 from airflow_provider_pai_spot.dlc.outcome import Cause, JobOutcome, Verdict
 from airflow_provider_pai_spot.dlc.redaction import LONGEST_TEXT, without_secrets
@@ -49,13 +49,23 @@ def judge(job: Job, events: Sequence[str] = (), *, spot: bool | None = None) -> 
     Return how a job ended; `unknown` by rule `not_over` if it has not.
 
     :param events: lines of GetJobEvents and GetPodEvents; never lines of logs.
-    :param spot: whether it bid for spot capacity, where the caller knows and the job's tags do not say otherwise; None
-        goes by what the job shows.
+    :param spot: as in `has_bid`.
     :raises InvalidVerdictRules: as `rules_in_force`, unless `rules_for_live_job` has told of it.
     """
-    bids = bids_for_spot(job.tags)  # one that recovery submitted on demand cannot have lost spot capacity
     rules = RULES if settings.verdict_rules() in _unusable else rules_in_force()
-    return replace(classify(job, events, rules, spot=spot and bids), on_demand=not bids)
+    return replace(classify(job, events, rules, spot=has_bid(job, spot)), on_demand=not bids_for_spot(job.tags))
+
+
+def has_bid(job: Job, spot: bool | None = None) -> bool:
+    """
+    Whether a job bid for spot capacity; never one that recovery submitted on demand, whatever DLC shows of it.
+
+    :param spot: what whoever submitted it knows. None, for a job that may be anyone's: one with our tag has bid, as
+        DLC does not always echo SpotSpec; any other goes by what it shows.
+    """
+    if not bids_for_spot(job.tags):
+        return False
+    return job.is_spot or TAG_TASK_INSTANCE in job.tags if spot is None else spot
 
 
 def judging(job: Job, *, spot: bool | None = None) -> Generator[Command, Any, JobOutcome]:

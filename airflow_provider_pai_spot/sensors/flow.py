@@ -131,7 +131,7 @@ class SensorFlow:
             self.log.warning("%s could not be read before deferring: %s", self.watch.job_id, error)
         else:
             if is_decided(job.status):
-                return self._conclude(self._with_rest_of_log(judge_with_events(job, self.hook, spot=True)))
+                return self._conclude(self._with_rest_of_log(judge_with_events(job, self.hook)))
         return self._defer()
 
     def look(self) -> str | None:
@@ -146,7 +146,7 @@ class SensorFlow:
         else:
             looks.answered(job.status)
             if is_decided(job.status):
-                return self._conclude(self._with_rest_of_log(judge_with_events(job, self.hook, spot=True)))
+                return self._conclude(self._with_rest_of_log(judge_with_events(job, self.hook)))
             self._say_why_it_waits(job, looks)
             if self._logs is not None:
                 carry_out(self._logs.look(job), self.hook)
@@ -236,6 +236,7 @@ class SensorFlow:
                 total_deadline=self._deadline.isoformat(),
                 execution_deadline=None if execution is None else execution.isoformat(),
                 stop_at_limit=sensor.cancel_on_kill,
+                own_job=False,
                 cancel_on_kill=sensor.cancel_on_kill,
                 log_poll_interval=None
                 if sensor.log_poll_interval is None

@@ -42,6 +42,8 @@ class SpotJobTrigger(BaseTrigger):
     :param cancel_on_kill: whether the job is stopped when the task is ended in Airflow.
     :param log_poll_interval: seconds between two looks at the pods' logs, None to leave them alone. Stored only if
         set, so that a triggerer of an older release can take the rows of all others.
+    :param own_job: whether the task submitted the job itself and so knows that it bids; False for one that may be
+        anyone's. Stored only if False.
     """
 
     def __init__(
@@ -59,6 +61,7 @@ class SpotJobTrigger(BaseTrigger):
         stop_at_limit: bool = True,
         cancel_on_kill: bool = True,
         log_poll_interval: float | None = None,
+        own_job: bool = True,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # Airflow's own is untyped
         self.job_id = job_id
@@ -73,6 +76,7 @@ class SpotJobTrigger(BaseTrigger):
         self.stop_at_limit = stop_at_limit
         self.cancel_on_kill = cancel_on_kill
         self.log_poll_interval = log_poll_interval
+        self.own_job = own_job
         self.clock: Clock = SYSTEM_CLOCK
         self.ask_airflow: Callable[[TaskIdentity], bool] | None = None
 
@@ -93,6 +97,7 @@ class SpotJobTrigger(BaseTrigger):
                 "stop_at_limit": self.stop_at_limit,
                 "cancel_on_kill": self.cancel_on_kill,
                 **({} if self.log_poll_interval is None else {"log_poll_interval": self.log_poll_interval}),
+                **({} if self.own_job else {"own_job": False}),
             },
         )
 

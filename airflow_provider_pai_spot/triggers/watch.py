@@ -64,7 +64,7 @@ async def follow_to_the_end(trigger: SpotJobTrigger) -> JobOutcome:
         poll_interval=trigger.poll_interval,
         now=clock.now,
         log=trigger.log,
-        spot=True,
+        spot=True if trigger.own_job else None,
         companions=(word,) if logs is None else (word, logs),
     )
     outcome = await pursuit.to_the_end(following)

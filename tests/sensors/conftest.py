@@ -30,11 +30,11 @@ class Bench:
         self.pushed: dict[str, Any] = {}
         self.started_at = self.clock.now()
 
-    def job(self) -> str:
-        spot = {"SpotStrategy": "SpotWithPriceLimit", "SpotDiscountLimit": 0.9}
-        role = {"Type": "Worker", "Image": "i", "PodCount": 1, "EcsSpec": "ecs.g7.xlarge", "SpotSpec": spot}
-        body = {"DisplayName": "by-hand", "JobType": "PyTorchJob", "JobSpecs": [role], "UserCommand": "x"}
-        return self.hook.create_job({**body, "WorkspaceId": "1"})
+    def job(self, *, bids: bool = True, **body: Any) -> str:
+        spot = {"SpotSpec": {"SpotStrategy": "SpotWithPriceLimit", "SpotDiscountLimit": 0.9}} if bids else {}
+        role = {"Type": "Worker", "Image": "i", "PodCount": 1, "EcsSpec": "ecs.g7.xlarge", **spot}
+        named = {"DisplayName": "by-hand", "JobType": "PyTorchJob", "JobSpecs": [role], "UserCommand": "x"}
+        return self.hook.create_job({**named, "WorkspaceId": "1", **body})
 
     def status(self, job_id: str) -> str:
         self.clock.sleep(120)

@@ -11,6 +11,7 @@ import pytest
 from airflow.sdk.exceptions import AirflowFailException, AirflowSensorTimeout, AirflowSkipException, TaskDeferred
 from virtual_time import in_virtual_time
 
+from airflow_provider_pai_spot.attempts.identity import TAG_ON_DEMAND, TAG_TASK_INSTANCE
 from airflow_provider_pai_spot.emulator import DlcEmulator, JobPlan
 from airflow_provider_pai_spot.exceptions import PaiDlcUnavailable, SpotCapacityRevoked, SpotWatchEnded
 from airflow_provider_pai_spot.hooks.pai_dlc import PaiDlcHook
@@ -52,10 +53,10 @@ FORMS = ["poke", "reschedule", "deferrable"]
 class Watching:
     """A sensor from its first look to its end, as Airflow would run it in one of its forms."""
 
-    def __init__(self, bench: Any, form: str, end: End, **arguments: Any) -> None:
+    def __init__(self, bench: Any, form: str, end: End, *, job: dict[str, Any] | None = None, **arguments: Any) -> None:
         self.bench, self.form, self.end, self.arguments = bench, form, end, arguments
         bench.control.plan(end.plan)
-        self.job_id = bench.job()
+        self.job_id = bench.job(**job or {})
 
     def run(self) -> Any:
         return self._in_the_triggerer() if self.form == "deferrable" else self._in_the_worker()
@@ -116,6 +117,36 @@ def test_what_did_not_succeed_ends_the_sensor_and_only_a_loss_may_be_retried(
     assert (watch.lost, watch.losses) == (is_retried, int(is_retried))
     if how != "gone":
         assert run.bench.pushed["outcome"]["verdict"] == how.split(maxsplit=1)[0]
+
+
+EVICTED = End(JobPlan(run_seconds=300, exit_code=143, evicted=True))
+OURS = {TAG_TASK_INSTANCE: "0123456789abcdef"}
+MADE = {
+    "elsewhere, bidding": ({}, True, "revoked"),
+    "elsewhere, on demand": ({"bids": False}, True, "unknown"),
+    "elsewhere, on idle quota": (
+        {"bids": False, "Settings": {"OversoldType": "ForceQuotaOverSold"}},
+        True,
+        "idle_quota_eviction",
+    ),
+    "by us, of a DLC that does not show the bid": ({"Settings": {"Tags": OURS}}, False, "revoked"),
+    "by us, on demand": ({"bids": False, "Settings": {"Tags": {**OURS, TAG_ON_DEMAND: "1"}}}, True, "unknown"),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(("job", "bid_is_shown", "cause"), MADE.values(), ids=MADE)
+def test_an_evicted_job_counts_as_lost_to_the_market_only_if_it_bid(
+    watching: Callable[..., Watching], form: str, job: dict[str, Any], bid_is_shown: bool, cause: str
+) -> None:
+    run = watching(form, EVICTED, job=job)
+    run.bench.control.switch("echo_spot_spec", bid_is_shown)
+    try:
+        with pytest.raises(SpotWatchEnded):
+            run.run()
+    finally:
+        run.bench.control.switch("echo_spot_spec", True)
+    assert run.bench.pushed["outcome"]["cause"] == cause
 
 
 @pytest.mark.parametrize("form", FORMS)

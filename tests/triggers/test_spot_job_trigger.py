@@ -104,6 +104,17 @@ def test_what_is_not_asked_for_is_not_stored_and_what_is_comes_back() -> None:
     path, kwargs = SpotJobTrigger(job_id="dlc1", pai_dlc_conn_id="c", log_poll_interval=30.0).serialize()
     assert kwargs["log_poll_interval"] == 30.0
     assert SpotJobTrigger(**kwargs).serialize() == (path, kwargs)
+    path, kwargs = SpotJobTrigger(job_id="dlc1", pai_dlc_conn_id="c", own_job=False).serialize()
+    assert kwargs["own_job"] is False
+    assert SpotJobTrigger(**kwargs).serialize() == (path, kwargs)
+
+
+@pytest.mark.parametrize(("own_job", "verdict"), [(True, Verdict.REVOKED), (False, Verdict.UNKNOWN)])
+async def test_a_task_knows_that_its_own_job_bid(emulator: DlcEmulator, own_job: bool, verdict: Verdict) -> None:
+    emulator.control.switch("echo_spot_spec", False)
+    job_id = submit(emulator, JobPlan(run_seconds=0.3, revoke_after=0.1))
+    [event] = await events_of(trigger(job_id, own_job=own_job))
+    assert JobOutcome.from_dict(event).verdict is verdict
 
 
 async def test_it_fires_once_with_a_small_versioned_outcome(emulator: DlcEmulator) -> None:

@@ -14,8 +14,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from airflow_provider_pai_spot.attempts.commands import ReadEvents
 from airflow_provider_pai_spot.attempts.drive import answer
 from airflow_provider_pai_spot.attempts.endings import error_for
-from airflow_provider_pai_spot.attempts.identity import TAG_TASK_INSTANCE
-from airflow_provider_pai_spot.attempts.judging import judge
+from airflow_provider_pai_spot.attempts.judging import has_bid, judge
 from airflow_provider_pai_spot.attempts.log_options import events_in_utc
 from airflow_provider_pai_spot.cli.problem import CliProblem
 from airflow_provider_pai_spot.dlc.job import Job
@@ -100,7 +99,7 @@ def from_file(path: str) -> Explained:
 
 def explain(job: Job, events: Sequence[str]) -> Explained:
     """Judge a job as its task does: one that carries our tag has bid, whether DLC shows it or not."""
-    spot = job.is_spot or TAG_TASK_INSTANCE in job.tags
+    spot = has_bid(job)
     events = [without_secrets(line, LONGEST_TEXT) for line in events]
     outcome = judge(job, events, spot=spot)
     return Explained(job=job, outcome=outcome, next=what_next(job, outcome), spot=spot, events_read=len(events))
