@@ -29,6 +29,7 @@ class PodLog:
     :param number: counts the logs of a job; that of a former incarnation is smaller.
     :param not_before: what is older was read or left out.
     :param read_at: when it was read last.
+    :param reached: where lines begin that were too much for the last look; None if it read all there were.
     :param ended_at: when it was first seen that the incarnation has ended, by our clock.
     :param is_closed: whether all of it was read.
     """
@@ -38,6 +39,7 @@ class PodLog:
     number: int = 0
     not_before: datetime | None = None
     read_at: datetime = _NEVER
+    reached: datetime | None = None
     ended_at: datetime | None = None
     is_closed: bool = False
 
@@ -55,11 +57,12 @@ class PodLog:
     def took(self, reading: Reading, now: datetime, lag: timedelta) -> None:
         """Go on after a reading; a log that ended is closed once its last lines must have shown."""
         self.cursor, self.read_at = reading.cursor, now
+        self.reached = None if reading.flooded else reading.reached
         if reading.flooded:
             self.not_before = now - lag
-        elif reading.reached is not None:
-            self.not_before = min(reading.reached, now - lag)
-        is_complete = reading.problem is None and reading.reached is None
+        elif self.reached is not None:
+            self.not_before = min(self.reached, now - lag)
+        is_complete = reading.problem is None and self.reached is None
         if self.ended_at is not None and is_complete and now - self.ended_at >= lag:
             self.close()
 
@@ -100,6 +103,10 @@ class PodLogs:
     def open(self) -> list[PodLog]:
         """Return the logs that are still to be read, those first that were not read for longest."""
         return sorted((log for log in self._logs.values() if not log.is_closed), key=lambda log: log.read_at)
+
+    def behind(self) -> list[PodLog]:
+        """Return the logs that had more lines than one look could read."""
+        return [log for log in self.open() if log.reached is not None]
 
     def left_out(self, job: Job) -> int:
         """Return how many pods are more than are read."""

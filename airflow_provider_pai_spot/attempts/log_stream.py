@@ -17,12 +17,19 @@ from airflow_provider_pai_spot.dlc.job import Job
 from airflow_provider_pai_spot.dlc.pods import short_pod_id
 from airflow_provider_pai_spot.dlc.progress import last_progress
 from airflow_provider_pai_spot.dlc.stamps import in_utc, likely_offset
+from airflow_provider_pai_spot.dlc.wire import iso
 
 _JUST_ENDED = timedelta(minutes=1)
 """How far DLC's clock and ours may differ: an end that lies further back is no news, and all its lines are there."""
 
 _LONGEST_LOOK = timedelta(seconds=20)
 """While logs are read nobody looks at the job and its limits; a DLC that answers slowly must not make that long."""
+
+_LONGEST_END = timedelta(minutes=2)
+_MOST_READINGS = 20
+"""
+Of a log that nobody will look at again, one reading follows another; a worker or a triggerer is not held for ever.
+"""
 
 _SINGLY = 100
 """Lines of one look that have a record each; a burst comes in blocks, for a record costs the triggerer 1 ms of CPU."""
@@ -109,16 +116,27 @@ class LogStream:
             self.give_up(error)
 
     def _finish(self, job: Job) -> Steps:
-        yield from self._copy(job)
+        yield from self._copy_all(job)
         lag = self._options.lag
         ended = job.finished_at or self._now()
         if lag and self._logs.open() and self._now() - ended < lag + _JUST_ENDED:
             yield Pause(lag.total_seconds())
-            yield from self._copy(job)
+            yield from self._copy_all(job)
+        for log in self._logs.behind():
+            self._tell_what_is_left(log)
         self._logs.close()
         yield from self._write_down(job, has_ended=True)
 
-    def _copy(self, job: Job) -> Steps:
+    def _copy_all(self, job: Job) -> Steps:
+        """Copy what one look can read, then what it had to leave."""
+        give_up_at = self._now() + _LONGEST_END
+        yield from self._copy(job)
+        for _ in range(_MOST_READINGS):
+            if self._now() >= give_up_at or not self._logs.behind():
+                break
+            yield from self._copy(job, self._logs.behind())
+
+    def _copy(self, job: Job, chosen: list[PodLog] | None = None) -> Steps:
         if not self._has_begun:
             yield from self._begin(job)
         self._logs.see(job, self._now())
@@ -126,7 +144,7 @@ class LogStream:
             about = "the logs of %d more pods are not copied while they run ([pai_spot] log_pods)"
             self._once("pods", about, left_out)
         before = self._logs.cursors()
-        logs = self._logs.open()
+        logs = self._logs.open() if chosen is None else chosen
         room = max(1, self._options.lines_per_look // max(1, len(logs)))
         new: list[tuple[PodLog, list[Line]]] = []
         enough = self._now() + _LONGEST_LOOK
@@ -194,6 +212,10 @@ class LogStream:
             about = "%s: … lines skipped: more than %d are new at one look ([pai_spot] log_lines_per_look)"
             self._log.warning(about, name, len(reading.lines))
 
+    def _tell_what_is_left(self, log: PodLog) -> None:
+        about = "%s: … lines skipped: its log could not be read to its end in time; what is left begins at %s"
+        self._log.warning(about, short_pod_id(log.source.pod_id), iso(log.reached))
+
     def _once(self, what: str, message: str, *arguments: object) -> None:
         if what not in self._said:
             self._said.add(what)
@@ -241,9 +263,22 @@ class LogStream:
         found: list[tuple[str, Line]] = []
         for key, end in part.end.items():
             log = PodLog.of_key(part.job_id, key, begins_at=part.since, cursor=part.begin.get(key))
-            reading = yield from self._read(log.source, log, room)
-            found += [(log.source.pod_id, line) for line in end.covered(reading.lines, self._options.lag)]
+            lines = yield from self._read_all(log, room)
+            found += [(log.source.pod_id, line) for line in end.covered(lines, self._options.lag)]
         yield from self._put(found)
+
+    def _read_all(self, log: PodLog, room: int) -> Generator[Command, Any, list[Line]]:
+        lines: list[Line] = []
+        give_up_at = self._now() + _LONGEST_END
+        for _ in range(_MOST_READINGS):
+            reading = yield from self._read(log.source, log, room)
+            log.took(reading, self._now(), self._options.lag)
+            lines += reading.lines
+            if log.reached is None or reading.problem is not None or self._now() >= give_up_at:
+                break
+        if log.reached is not None:
+            self._tell_what_is_left(log)
+        return lines
 
     def _write_down(self, job: Job, *, copying: Cursors | None = None, has_ended: bool = False) -> Steps:
         cursors = self._logs.cursors()

@@ -88,6 +88,22 @@ class Bench:
         return pods
 
 
+@dataclass
+class Slow:
+    """A DLC that takes nine seconds to answer GetPodLogs."""
+
+    bench: Bench
+    asked: list[str] = field(default_factory=list)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.bench.hook, name)
+
+    def get_pod_logs(self, *ids: str, **query: Any) -> list[str]:
+        self.asked.append(ids[1][-1])
+        self.bench.clock.sleep(9)
+        return self.bench.hook.get_pod_logs(*ids, **query)
+
+
 def cut_off(following: Following, looks: int) -> Generator[Command, Any, Any]:
     """Die before one look more than `looks`, unless the job is over by then."""
     reply: Any = None
@@ -283,6 +299,48 @@ def test_a_job_that_was_over_before_anybody_looked_is_copied_at_once(bench: Benc
     assert bench.clock.now() - datetime.fromisoformat(job_end(bench, job_id)) < timedelta(seconds=3600)
 
 
+@pytest.mark.parametrize("window", ["head", "tail"])
+def test_all_of_a_long_log_is_read_at_the_end_though_one_look_is_too_short(bench: Bench, window: str) -> None:
+    bench.emulator.control.switch("log_window", window)
+    lines = tuple(f"line {n}" for n in range(20_000))
+    job_id = bench.submit(JobPlan(run_seconds=3 * 86_400, logs=lines))
+    bench.clock.sleep(3 * 86_400 + 3600)
+    bench.follow(job_id, bench.stream(lines_per_look=40_000))
+    assert bench.copied == {"worker-0": [*lines]}
+    assert "lines skipped" not in "".join(bench.log.lines)
+
+
+def test_a_log_that_cannot_be_read_to_its_end_in_time_is_cut_and_one_line_says_so(bench: Bench) -> None:
+    lines = tuple(f"line {n}" for n in range(20_000))
+    job_id = bench.submit(JobPlan(run_seconds=3 * 86_400, logs=lines))
+    bench.clock.sleep(3 * 86_400 + 3600)
+    following = follow(
+        job_id,
+        limits=WaitLimits(),
+        poll_interval=30,
+        now=bench.clock.now,
+        log=bench.log,
+        companions=[bench.stream(lines_per_look=40_000)],
+    )
+    drive(following, Slow(bench), bench.clock)
+    copied = bench.copied["worker-0"]
+    assert copied == [*lines[: len(copied)]]
+    assert 0 < len(copied) < len(lines)
+    [said] = [line for line in bench.log.lines if "lines skipped" in line]
+    assert said.startswith("WARNING worker-0: … lines skipped: its log could not be read to its end in time")
+
+
+def test_what_is_shown_again_of_a_long_log_is_all_of_it(bench: Bench) -> None:
+    lines = tuple(f"line {n}" for n in range(20_000))
+    lost = bench.submit(JobPlan(run_seconds=3 * 86_400, logs=lines, revoke_after=3 * 86_400 - 60))
+    bench.clock.sleep(3 * 86_400 + 3600)
+    bench.follow(lost, bench.stream(lines_per_look=40_000))
+    before = bench.copied["worker-0"]
+    del bench.log.lines[:]
+    bench.follow(bench.submit(JobPlan(run_seconds=60, logs=("again",))), bench.stream(lines_per_look=40_000))
+    assert bench.copied["worker-0"] == [*before, "again"]
+
+
 def job_end(bench: Bench, job_id: str) -> str:
     return str(bench.emulator.control.job(job_id)["GmtFinishTime"])
 
@@ -348,22 +406,12 @@ def test_a_log_that_cannot_be_read_is_told_once_and_read_later(bench: Bench) -> 
 
 def test_a_dlc_that_answers_slowly_keeps_nobody_from_looking_at_the_job(bench: Bench) -> None:
     job_id = bench.submit(JobPlan(run_seconds=600, logs=LINES), pods=6)
-    asked: list[str] = []
-
-    class Slow:
-        def __getattr__(self, name: str) -> Any:
-            return getattr(bench.hook, name)
-
-        def get_pod_logs(self, *ids: str, **query: Any) -> list[str]:
-            asked.append(ids[1][-1])
-            bench.clock.sleep(9)
-            return bench.hook.get_pod_logs(*ids, **query)
-
+    slow = Slow(bench)
     steps = follow(
         job_id, limits=WaitLimits(), poll_interval=30, now=bench.clock.now, log=bench.log, companions=[bench.stream()]
     )
-    drive(steps, Slow(), bench.clock)
-    assert asked[:6] == [*"012345"]
+    drive(steps, slow, bench.clock)
+    assert slow.asked[:6] == [*"012345"]
     assert bench.copied == {f"worker-{index}": [*LINES] for index in range(6)}
     assert bench.emulator.control.requests()["GetJob"] >= 600 / (30 + 3 * 9)
 
