@@ -12,20 +12,25 @@ import functools
 import logging
 from collections.abc import Generator, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from importlib import import_module
 from typing import Any
 
 from airflow_provider_pai_spot import settings
-from airflow_provider_pai_spot.attempts.commands import Command, Do, ReadEvents
+from airflow_provider_pai_spot.attempts.commands import Command, Do, ReadEvents, ReadPodEvents
 from airflow_provider_pai_spot.attempts.drive import JobReader, carry_out
 from airflow_provider_pai_spot.attempts.identity import TAG_TASK_INSTANCE, bids_for_spot
 from airflow_provider_pai_spot.dlc.job import Job
 from airflow_provider_pai_spot.dlc.outcome import Cause, JobOutcome, Verdict
+from airflow_provider_pai_spot.dlc.pods import Pod
 from airflow_provider_pai_spot.dlc.redaction import LONGEST_TEXT, without_secrets
 from airflow_provider_pai_spot.dlc.refusal import shown
 from airflow_provider_pai_spot.dlc.signs import Scene
 from airflow_provider_pai_spot.dlc.status import is_decided
 from airflow_provider_pai_spot.dlc.verdict import RULES, Rule, classify, rules_with
+
+_PODS_ASKED = 2
+_LATEST = datetime.max.replace(tzinfo=UTC)
 
 _log = logging.getLogger(__name__)
 _unusable: set[str] = set()
@@ -72,14 +77,36 @@ def judging(job: Job, *, spot: bool | None = None) -> Generator[Command, Any, Jo
     """
     Return how a job ended, as `judge`; the events of one that is over are read if its own fields cannot tell.
 
+    The job's own events first, then those of the pods that failed first: an image or a mount often shows only there.
     All lines of events are masked, which may take seconds: whoever drives this does it where it may block.
     """
     outcome = judge(job, spot=spot)
     if outcome.verdict is not Verdict.UNKNOWN or not is_decided(job.status):
         return outcome
-    found = yield ReadEvents(job.job_id)
+    events = yield from _events(ReadEvents(job.job_id))
+    outcome = judge(job, events, spot=spot)
+    if outcome.verdict is not Verdict.UNKNOWN:
+        return outcome
+    for pod in pods_to_ask(job):
+        events += yield from _events(ReadPodEvents(job.job_id, pod.pod_id))
+    return judge(job, events, spot=spot)
+
+
+def pods_to_ask(job: Job) -> list[Pod]:
+    """Return the pods whose events may tell why a job failed, two at most: the first to fail, then any unfinished."""
+    workers = [pod for pod in job.pods if pod.pod_id and not pod.is_aimaster]
+    failed = sorted(
+        (pod for pod in workers if pod.has_failed),
+        key=lambda pod: pod.finished_at or _LATEST,
+    )
+    unfinished = [pod for pod in workers if not pod.has_failed and pod.status != "Succeeded"]
+    return [*failed, *unfinished][:_PODS_ASKED]
+
+
+def _events(command: ReadEvents | ReadPodEvents) -> Generator[Command, Any, list[str]]:
+    found = yield command
     events = yield Do(functools.partial(event_lines, found))
-    return judge(job, events=events if isinstance(events, list) else (), spot=spot)
+    return events if isinstance(events, list) else []
 
 
 def judge_with_events(job: Job, reader: JobReader, *, spot: bool | None = None) -> JobOutcome:

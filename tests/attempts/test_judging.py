@@ -11,22 +11,25 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_pai_spot.attempts.commands import Do, ReadEvents, ReadPodEvents
 from airflow_provider_pai_spot.attempts.judging import (
     InvalidVerdictRules,
     judge,
     judging,
+    pods_to_ask,
     rules_for_live_job,
     rules_in_force,
 )
 from airflow_provider_pai_spot.attempts.task_jobs import Ended, Waiting
 from airflow_provider_pai_spot.dlc.job import Job
-from airflow_provider_pai_spot.dlc.outcome import Cause, Verdict
+from airflow_provider_pai_spot.dlc.outcome import Cause, JobOutcome, Verdict
 from airflow_provider_pai_spot.dlc.verdict import RULES
 from airflow_provider_pai_spot.emulator import DlcEmulator, JobPlan
+from airflow_provider_pai_spot.exceptions import PaiDlcUnavailable
 from airflow_provider_pai_spot.hooks.pai_dlc import PaiDlcHook
 
 IMPORTS = """
-from airflow_provider_pai_spot.dlc.outcome import Cause, Verdict
+from airflow_provider_pai_spot.dlc.outcome import Cause, JobOutcome, Verdict
 from airflow_provider_pai_spot.dlc.verdict import Rule
 """
 EXIT_43 = """
@@ -163,6 +166,75 @@ def test_events_of_a_job_that_is_not_over_are_not_asked_for() -> None:
     with pytest.raises(StopIteration) as end:
         next(judging(running))
     assert end.value.value.rule == "not_over"
+
+
+class Told:
+    """Answers what judging asks: events by the job's or pod's id, nothing of any other."""
+
+    def __init__(self, **events: Any) -> None:
+        self.events: dict[str, Any] = {key.replace("_", "-"): lines for key, lines in events.items()}
+        self.asked: list[str] = []
+
+    def judge(self, raw: dict[str, Any]) -> JobOutcome:
+        asking, reply = judging(Job(raw)), None
+        while True:
+            try:
+                command = asking.send(reply)
+            except StopIteration as end:
+                return end.value  # type: ignore[no-any-return]
+            reply = command.work() if isinstance(command, Do) else self._lines(command)
+
+    def _lines(self, command: Any) -> Any:
+        assert isinstance(command, ReadEvents | ReadPodEvents)
+        name = command.pod_id if isinstance(command, ReadPodEvents) else command.job_id
+        self.asked.append(name)
+        return self.events.get(name, [])
+
+
+def worker(number: int, status: str = "Failed", end: str = "", role: str = "worker") -> dict[str, Any]:
+    return {"PodId": f"dlc1-{role}-{number}", "Type": role, "Status": status, "GmtFinishTime": end}
+
+
+NO_WORD = {"JobId": "dlc1", "Status": "Failed", "ReasonCode": "", "ReasonMessage": ""}
+PULL = "2026-01-01T00:20:00Z Failed to pull image https://robot:planted@hub/x: ErrImagePull"
+MOUNT = "2026-01-01T00:20:00Z FailedMount: MountVolume.SetUp for volume x: timed out"
+
+
+@pytest.mark.parametrize(("line", "rule"), [(PULL, "image_pull"), (MOUNT, "mount")])
+def test_what_only_a_pod_s_events_tell_is_heard(line: str, rule: str) -> None:
+    told = Told(dlc1=["2026-01-01T00:10:00Z Created pod: dlc1-worker-0"], dlc1_worker_0=[line])
+    outcome = told.judge({**NO_WORD, "Pods": [worker(0, "Pending")]})
+    assert (outcome.cause, outcome.rule) == (Cause.ENVIRONMENT, rule)
+    assert told.asked == ["dlc1", "dlc1-worker-0"]
+    assert "planted" not in str(outcome)
+
+
+def test_of_many_pods_the_two_that_failed_first_are_asked() -> None:
+    pods = [
+        worker(0, "Succeeded", "2026-01-01T01:00:00Z"),
+        worker(1, "Running"),
+        worker(2),
+        worker(3, end="2026-01-01T03:00:00Z"),
+        worker(4, end="2026-01-01T02:00:00Z"),
+        worker(0, end="2026-01-01T00:30:00Z", role="aimaster"),
+        {"Status": "Failed", "GmtFinishTime": "2026-01-01T00:30:00Z"},
+    ]
+    told = Told()
+    assert told.judge({**NO_WORD, "Pods": pods}).rule == "no_rule"
+    assert told.asked == ["dlc1", "dlc1-worker-4", "dlc1-worker-3"]
+    assert [pod.pod_id for pod in pods_to_ask(Job({"Pods": pods[:3]}))] == ["dlc1-worker-2", "dlc1-worker-1"]
+
+
+def test_pods_are_not_asked_where_the_job_s_own_events_tell() -> None:
+    told = Told(dlc1=[PULL])
+    assert told.judge({**NO_WORD, "Pods": [worker(0)]}).rule == "image_pull"
+    assert told.asked == ["dlc1"]
+
+
+def test_events_that_cannot_be_read_are_none() -> None:
+    told = Told(dlc1=PaiDlcUnavailable("down"), dlc1_worker_0=PaiDlcUnavailable("down"), dlc1_worker_1=[PULL])
+    assert told.judge({**NO_WORD, "Pods": [worker(0), worker(1)]}).rule == "image_pull"
+    assert Told(dlc1=PaiDlcUnavailable("down")).judge({**NO_WORD, "Pods": [worker(0)]}).rule == "no_rule"
 
 
 def test_wrong_rules_submit_nothing_and_leave_a_job_that_runs_to_the_built_in_ones(

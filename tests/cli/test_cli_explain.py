@@ -11,6 +11,7 @@ import pytest
 from airflow_provider_pai_spot.dlc.outcome import JobOutcome
 from airflow_provider_pai_spot.dlc.verdict import RULES, RULES_VERSION
 from airflow_provider_pai_spot.emulator import DlcEmulator, JobPlan
+from airflow_provider_pai_spot.hooks.pai_dlc import PaiDlcHook
 
 Call = Callable[..., Any]
 CORPUS = Path(__file__).parents[1] / "dlc" / "corpus"
@@ -77,6 +78,18 @@ def test_events_are_read_where_nothing_else_tells(pai_spot: Call, cloud: DlcEmul
     cloud.control.wait_for(job_id, "Failed")
     said = json.loads(pai_spot("explain", job_id, "--json").out)
     assert said["events_read"] > 0
+
+
+@pytest.mark.dlc_emulator(default_plan=JobPlan(run_seconds=1, exit_code=143))
+def test_events_of_pods_are_read_where_those_of_the_job_do_not_tell(
+    pai_spot: Call, cloud: DlcEmulator, submitted: Call
+) -> None:
+    job_id = submitted(pod_count=3)
+    cloud.control.wait_for(job_id, "Failed")
+    hook = PaiDlcHook()
+    first_two = [pod["PodId"] for pod in cloud.control.job(job_id)["Pods"]][:2]
+    lines = [*hook.get_job_events(job_id), *(line for pod in first_two for line in hook.get_pod_events(job_id, pod))]
+    assert json.loads(pai_spot("explain", job_id, "--json").out)["events_read"] == len(lines)
 
 
 NEXT = {

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowFailException
 
-from airflow_provider_pai_spot.attempts.commands import ReadEvents
+from airflow_provider_pai_spot.attempts.commands import ReadEvents, ReadPodEvents
 from airflow_provider_pai_spot.attempts.drive import answer
 from airflow_provider_pai_spot.attempts.endings import error_for
-from airflow_provider_pai_spot.attempts.judging import has_bid, judge
+from airflow_provider_pai_spot.attempts.judging import has_bid, judge, pods_to_ask
 from airflow_provider_pai_spot.attempts.log_options import events_in_utc
 from airflow_provider_pai_spot.cli.problem import CliProblem
 from airflow_provider_pai_spot.dlc.job import Job
@@ -69,11 +69,15 @@ class Explained:
 
 
 def from_dlc(hook: PaiDlcHook, job_id: str) -> Explained:
-    """Read a job and judge it; its events are read only if nothing else tells, as in a task."""
+    """Read a job and judge it; its events, then its pods', are read only if nothing else tells, as in a task."""
     job = Job(hook.get_job(job_id))
     explained = explain(job, ())
-    if job.is_decided and explained.outcome.verdict is Verdict.UNKNOWN:
-        return explain(job, _events(hook, job_id))
+    if not job.is_decided or explained.outcome.verdict is not Verdict.UNKNOWN:
+        return explained
+    events = _events(hook, job_id)
+    explained = explain(job, events)
+    if explained.outcome.verdict is Verdict.UNKNOWN:
+        explained = explain(job, [*events, *_pod_events(hook, job)])
     return explained
 
 
@@ -83,6 +87,12 @@ def _events(hook: PaiDlcHook, job_id: str) -> list[str]:
     if isinstance(read, Exception):
         raise read
     return list(read)
+
+
+def _pod_events(hook: PaiDlcHook, job: Job) -> list[str]:
+    """Read them as a task does: a pod that DLC does not know any more has none."""
+    read = [answer(ReadPodEvents(job.job_id, pod.pod_id), hook) for pod in pods_to_ask(job)]
+    return [line for lines in read if isinstance(lines, list) for line in lines]
 
 
 def from_file(path: str) -> Explained:
