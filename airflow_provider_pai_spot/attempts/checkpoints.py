@@ -22,7 +22,8 @@ _ENDPOINT: Final = ".oss-"
 """Begins OSS's endpoint in DLC's URIs: oss://bucket.oss-cn-hangzhou-internal.aliyuncs.com/path/."""
 _LONGEST_NAME: Final = 120
 
-Find = Callable[[str], Mapping[str, Mapping[str, Any]]]
+FindFilesystem = Callable[[str, str | None], Any]
+"""Returns an fsspec filesystem for a scheme and a connection id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,20 +39,19 @@ class Sight:
     problem: str = ""
 
 
-def look_at_checkpoints(uri: str, storage: str) -> Sight:
+def look_at_checkpoints(uri: str, storage: str, filesystem: FindFilesystem | None = None) -> Sight:
     """
     Return the newest file below a folder; never raises.
 
     :param uri: as DLC is told it, with the attempt's own folder at its end.
     :param storage: `[pai_spot] checkpoint_storage`.
+    :param filesystem: None: Airflow's object storage.
     """
     if storage == OFF:
         return Sight(None, "[pai_spot] checkpoint_storage is off")
     try:
         scheme, conn_id, path = where(uri, storage)
-        return Sight(newest_of(_filesystem(scheme, conn_id).find(path, detail=True)))
-    except FileNotFoundError:
-        return Sight("")
+        return Sight(_newest_below((filesystem or _filesystem)(scheme, conn_id), path))
     except Exception as error:  # noqa: BLE001 - a filesystem may raise anything, and the task must go on
         problem = str(error).splitlines()[0][:_LONGEST_NAME] if str(error) else type(error).__name__
         return Sight(None, f"{problem} ([pai_spot] checkpoint_storage)")
@@ -67,6 +67,29 @@ def where(uri: str, storage: str) -> tuple[str, str | None, str]:
     bucket = seen.netloc.split(_ENDPOINT, 1)[0]
     path = f"{bucket}/{seen.path.strip('/')}" if bucket else seen.path.rstrip("/")
     return asked.scheme or seen.scheme, asked.netloc or None, path
+
+
+def _newest_below(fs: Any, path: str) -> str:
+    """
+    Return the newest file of a folder, '' if there is none.
+
+    :raises FileNotFoundError: the bucket is not there. Filesystems say so in the same words as of an empty folder:
+        s3fs by this error, ossfs by no files, and so of a bucket that may not be read.
+    """
+    fs.invalidate_cache()  # ossfs would show what it saw after the loss before
+    try:
+        newest = newest_of(fs.find(path, detail=True))
+    except FileNotFoundError:
+        newest = ""
+    if not newest and not fs.exists(_root_of(path)):
+        raise FileNotFoundError(f"{_root_of(path)!r} is not there or may not be read")
+    return newest
+
+
+def _root_of(path: str) -> str:
+    """Return the bucket of a path, or the topmost folder of one that begins with `/`."""
+    head, _, rest = path.partition("/")
+    return head or f"/{rest.split('/', 1)[0]}"
 
 
 def newest_of(files: Mapping[str, Mapping[str, Any]]) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fsspec.implementations.memory import MemoryFileSystem
 
 from airflow_provider_pai_spot.attempts.checkpoints import look_at_checkpoints, newest_of, where
 
@@ -71,3 +72,58 @@ def test_storage_that_cannot_be_reached_is_no_reason_to_lose_the_task(uri: str, 
     seen = look_at_checkpoints(uri, storage)
     assert seen.newest is None
     assert problem in seen.problem
+
+
+class Bucket(MemoryFileSystem):
+    """Keeps objects below `/bucket`; each test's own."""
+
+    cachable = False
+
+    def __init__(self, *names: str, raises: bool = False) -> None:
+        super().__init__()
+        self.store: dict[str, Any] = {}
+        self.pseudo_dirs: list[str] = ["", "/bucket"]
+        self.raises = raises
+        for name in names:
+            self.pipe_file(f"/bucket/{name}", b"x")
+
+    def find(self, path: str, *rest: Any, **options: Any) -> Any:
+        """Say of a folder that has no files what s3fs says, or what ossfs says."""
+        files = super().find(path, *rest, **options)
+        if self.raises and not files:
+            raise FileNotFoundError(path)
+        return files
+
+
+EMPTY: dict[str, bool] = {"by an error, as s3fs": True, "by no files, as ossfs": False}
+
+
+@pytest.mark.parametrize("raises", EMPTY.values(), ids=EMPTY)
+def test_a_bucket_that_is_not_there_is_not_a_folder_without_checkpoints(raises: bool) -> None:
+    fs = Bucket("other/file", raises=raises)
+    assert look_at_checkpoints("oss://bucket/nightly/", "", lambda *_: fs).newest == ""
+    seen = look_at_checkpoints("oss://bukket/nightly/", "", lambda *_: fs)
+    assert seen.newest is None
+    assert seen.problem == "'bukket' is not there or may not be read ([pai_spot] checkpoint_storage)"
+
+
+def test_nor_is_a_mount_that_is_not_there() -> None:
+    assert look_at_checkpoints("file:///no-such-mount/nightly/", "").newest is None
+
+
+def test_a_filesystem_that_remembers_what_it_listed_is_asked_anew() -> None:
+    class Remembering(Bucket):
+        listed: Any = None
+
+        def invalidate_cache(self, path: str | None = None) -> None:
+            del path
+            self.listed = None
+
+        def find(self, path: str, *rest: Any, **options: Any) -> Any:
+            self.listed = super().find(path, *rest, **options) if self.listed is None else self.listed
+            return self.listed
+
+    fs = Remembering("nightly/1.pt")
+    assert look_at_checkpoints("oss://bucket/nightly/", "", lambda *_: fs).newest.endswith("1.pt")
+    fs.pipe_file("/bucket/nightly/2.pt", b"x")
+    assert look_at_checkpoints("oss://bucket/nightly/", "", lambda *_: fs).newest.endswith("2.pt")
