@@ -1,5 +1,5 @@
 """
-The emulator as a process of its own, over TLS, with jobs that were created an hour ago and run until told otherwise.
+The emulator as a process of its own, over TLS, with jobs that have waited for capacity for an hour, and go on waiting.
 
 As a program: `bench_emulator.py JOBS [wait]`; prints where it is as one JSON line and serves until its input ends.
 """
@@ -89,7 +89,7 @@ def main(count: int) -> None:
     from airflow_provider_pai_spot.emulator.clock import ManualClock
 
     clock = ManualClock(time.time() - HOUR)
-    with DlcEmulator(tls=True, clock=clock, default_plan=JobPlan(run_seconds=None)) as emulator:
+    with DlcEmulator(tls=True, clock=clock, default_plan=JobPlan(pending_seconds=1e9)) as emulator:
         service = emulator.control._service
         jobs = [service.create_job(BODY, emulator.access_key_id)["JobId"] for _ in range(count)]
         emulator.control.advance(HOUR)

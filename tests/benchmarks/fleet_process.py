@@ -31,9 +31,20 @@ Wait = Callable[[str, float], Awaitable[Any]]
 errors = 0
 
 
+def limits(period: float) -> dict[str, Any]:
+    """Return a trigger's arguments as a task with limits has them."""
+    return {
+        "pai_dlc_conn_id": "pai_dlc_default",
+        "poll_interval": period,
+        "pending_timeout": 24 * 3600.0,
+        "run_timeout": 24 * 3600.0,
+        "total_deadline": "2100-01-01T00:00:00+00:00",
+    }
+
+
 async def ours(job_id: str, period: float) -> None:
     """Wait as the provider does."""
-    trigger = SpotJobTrigger(job_id=job_id, pai_dlc_conn_id="pai_dlc_default", poll_interval=period)
+    trigger = SpotJobTrigger(job_id=job_id, **limits(period))
     async for _event in trigger.run():
         return
 
@@ -126,12 +137,17 @@ def resident_mb() -> float:
 
 
 async def cost_of_window(seconds: float) -> dict[str, float]:
-    """Return what this process costs for so long: CPU in per cent of a core, lag of its loop, memory."""
+    """
+    Return what this process costs: CPU in per cent of a core, lag of its loop, memory.
+
+    First `seconds` for the CPU, then as many again for the lag: the short sleeps that show it cost more than the fleet.
+    """
     cpu, began = time.process_time(), time.monotonic()
+    await asyncio.sleep(seconds)
+    cpu_percent = (time.process_time() - cpu) / (time.monotonic() - began) * 100
     sample = sorted(await lags(seconds))
-    took = time.monotonic() - began
     return {
-        "cpu_percent": round((time.process_time() - cpu) / took * 100, 2),
+        "cpu_percent": round(cpu_percent, 3),
         "lag_ms_p50": round(statistics.median(sample), 2),
         "lag_ms_p99": round(sample[int(len(sample) * 0.99)], 2),
         "lag_ms_max": round(sample[-1], 2),

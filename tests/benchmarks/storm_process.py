@@ -13,6 +13,8 @@ import logging
 import sys
 import time
 
+from fleet_process import limits
+
 from airflow_provider_pai_spot.triggers.spot_job import SpotJobTrigger
 
 
@@ -36,7 +38,7 @@ class Trigger(SpotJobTrigger):
 
 async def fire(job_id: str, period: float, began: dict[str, float]) -> None:
     """Wait for one job as the provider does, and tell when the event came."""
-    trigger = Trigger(job_id=job_id, pai_dlc_conn_id="pai_dlc_default", poll_interval=period)
+    trigger = Trigger(job_id=job_id, **limits(period))
     began[job_id] = time.monotonic()
     async for _event in trigger.run():
         print(json.dumps({"fired": job_id, "at": time.time()}), flush=True)
