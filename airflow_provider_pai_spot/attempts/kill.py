@@ -97,7 +97,13 @@ class KillSwitch:
         try:
             over = self._is_over(self._identity)
         except Exception as error:  # noqa: BLE001 - whatever it was, no answer is not a yes
-            self._log.warning("%s is left running: Airflow could not be asked: %s", self.job_id, error)
+            self._log.warning(
+                "%s is left running: Airflow, which alone knows whether its task is over, could not be asked (%s); "
+                "`pai-spot stop %s` stops it",
+                self.job_id,
+                error,
+                self.job_id,
+            )
             return False
         if over and self._unanswered:
             self._stop_unanswered(self._unanswered)

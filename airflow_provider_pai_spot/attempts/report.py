@@ -105,7 +105,7 @@ def timeline_entry(attempt: Attempt) -> dict[str, Any]:
         "on_demand": attempt.on_demand,
         "reason": attempt.reason,
         "verdict": attempt.verdict,
-        "cause": attempt.cause,
+        "cause": attempt.cause or None,
         "stop_reason": attempt.stop_reason,
         "seconds_pending": round(attempt.seconds_pending, 1),
         "seconds_running": round(attempt.seconds_running, 1),

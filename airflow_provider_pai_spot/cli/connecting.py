@@ -43,9 +43,9 @@ def open_hook(options: argparse.Namespace) -> PaiDlcHook:
     return hook
 
 
-def not_found(conn_id: str) -> str:
+def not_found(conn_id: str, *, conn_type: str = "pai_dlc", option: str = "--conn-id") -> str:
     """Return what to tell somebody whose connection Airflow does not know."""
     return (
         f"Airflow has no connection {conn_id!r}: neither AIRFLOW_CONN_{conn_id.upper()} nor a secrets backend nor the "
-        "metadata database of this AIRFLOW_HOME has it. Add one of type pai_dlc, or name another with --conn-id."
+        f"metadata database of this AIRFLOW_HOME has it. Add one of type {conn_type}, or name another with {option}."
     )

@@ -139,7 +139,9 @@ def _connection(conn_id: str | None) -> Any:
     except AirflowNotFoundException:
         if conn_id is None:
             return None
-        raise CliProblem(not_found(conn_id)) from None
+        raise CliProblem(
+            not_found(conn_id, conn_type="http (host, login and password of Airflow's API)", option="--airflow-conn-id")
+        ) from None
 
 
 def _lines(report: SweepReport) -> str:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -67,6 +68,14 @@ def test_a_job_that_runs_is_not_judged(pai_spot: Call, cloud: DlcEmulator, submi
     facts = told(pai_spot("explain", job_id))
     assert (facts["verdict"], facts["cause"]) == ("unknown", "-")
     assert facts["next"] == "wait: the job is not over"
+
+
+@pytest.mark.dlc_emulator(default_plan=JobPlan(pending_seconds=3600))
+def test_a_job_that_waits_is_told_to_have_waited_until_now(pai_spot: Call, cloud: DlcEmulator, submitted: Call) -> None:
+    job_id = submitted()
+    cloud.control.wait_for(job_id, "Queuing")
+    time.sleep(1.1)
+    assert not told(pai_spot("explain", job_id))["went"].startswith("0 s pending")
 
 
 EVENT_ONLY = JobPlan(run_seconds=60, revoke_after=0.1, evicted=False, reason_code="", reason_message="")

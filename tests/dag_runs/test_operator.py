@@ -89,7 +89,7 @@ def test_a_revocation_is_resubmitted_within_the_try(emulator: DlcEmulator, run_d
     assert "resubmitting: revocation 2 of 2, try 1 of 1" in run.log
     attempts = run.xcom("train", "attempts")
     ends = [(one["verdict"], one["cause"]) for one in attempts]
-    assert ends == [("revoked", "revoked"), ("revoked", "revoked"), ("succeeded", "")]
+    assert ends == [("revoked", "revoked"), ("revoked", "revoked"), ("succeeded", None)]
     assert run.xcom("train") == attempts[-1]["job_id"]
 
 

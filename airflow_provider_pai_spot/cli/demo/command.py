@@ -88,7 +88,9 @@ class _Demo:
         with ExitStack() as stack:
             airflow = stack.enter_context(self._airflow(cloud))
             started_in = time.monotonic() - started
-            self.console.print(f"Airflow is at {airflow.base_url} (no login), its logs are in {self.home}.")
+            self.console.print(
+                f"Airflow is at {airflow.base_url} (no login), its logs are in {self.home} until it ends."
+            )
             night, last, ran_in = self._night(airflow, cloud)
             result = self._result(night, last, {"start": started_in, "run": ran_in})
             exit_code = self._tell(result, last, airflow)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from airflow_provider_pai_spot.attempts.endings import error_for
 from airflow_provider_pai_spot.attempts.judging import has_bid, judge, pods_to_ask
 from airflow_provider_pai_spot.attempts.log_options import events_in_utc
 from airflow_provider_pai_spot.cli.problem import CliProblem
+from airflow_provider_pai_spot.clock import SYSTEM_CLOCK
 from airflow_provider_pai_spot.dlc.job import Job
 from airflow_provider_pai_spot.dlc.outcome import JobOutcome, Verdict
 from airflow_provider_pai_spot.dlc.redaction import LONGEST_TEXT, without_secrets
@@ -72,13 +73,21 @@ def from_dlc(hook: PaiDlcHook, job_id: str) -> Explained:
     """Read a job and judge it; its events, then its pods', are read only if nothing else tells, as in a task."""
     job = Job(hook.get_job(job_id))
     explained = explain(job, ())
-    if not job.is_decided or explained.outcome.verdict is not Verdict.UNKNOWN:
+    if not job.is_decided:
+        return replace(explained, outcome=_until_now(job, explained.outcome))
+    if explained.outcome.verdict is not Verdict.UNKNOWN:
         return explained
     events = _events(hook, job_id)
     explained = explain(job, events)
     if explained.outcome.verdict is Verdict.UNKNOWN:
         explained = explain(job, [*events, *_pod_events(hook, job)])
     return explained
+
+
+def _until_now(job: Job, outcome: JobOutcome) -> JobOutcome:
+    """A job that is not over has waited or run until now."""
+    now = SYSTEM_CLOCK.now()
+    return replace(outcome, seconds_pending=job.seconds_pending(now), seconds_running=job.seconds_running(now))
 
 
 def _events(hook: PaiDlcHook, job_id: str) -> list[str]:
