@@ -79,6 +79,8 @@ class Attempt:
     :param progressed: whether it came further than the attempts before it; None where that cannot be seen.
     :param ledger: id of the ledger that submitted it; also a tag of the job.
     :param terms_read: whether the job was seen to bid, or cannot be.
+    :param total_deadline: when `total_timeout` of the try that watched it last ends it, ISO 8601 UTC; '' for never.
+    :param execution_deadline: the same for `execution_timeout`.
     """
 
     number: int
@@ -106,6 +108,8 @@ class Attempt:
     progress: Mapping[str, Any] | None = None
     checkpoint: str | None = None
     progressed: bool | None = None
+    total_deadline: str = ""
+    execution_deadline: str = ""
 
     @property
     def terms(self) -> str:
@@ -221,7 +225,7 @@ class AttemptLedger:
         if self._is_held:
             return
         kept = self._attempts[-_MAX_ATTEMPTS:]
-        slim = [replace(one, key_hashes={}) for one in kept[:-1]] + kept[-1:]
+        slim = [replace(one, key_hashes={}, total_deadline="", execution_deadline="") for one in kept[:-1]] + kept[-1:]
         value = {
             "version": STORE_VERSION,
             "ledger": self.ledger_id,
@@ -279,6 +283,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(("number", "generation", "try_number", "checkpoint_folder", "restarts"), (int,)),
     **dict.fromkeys(("request_hash", "submitting_at", "bid", "verdict", "cause", "stop_reason"), (str,)),
     **dict.fromkeys(("namespace", "ledger", "ecs_spec", "reason"), (str,)),
+    **dict.fromkeys(("total_deadline", "execution_deadline"), (str,)),
     "job_id": (str, NoneType),
     "checkpoint": (str, NoneType),
     "key_hashes": (Mapping,),
@@ -298,8 +303,8 @@ def _attempt(data: Mapping[str, Any]) -> Attempt:
             raise TypeError(name)
     if attempt.job_id == "":
         raise TypeError("job_id")
-    if attempt.submitting_at:
-        datetime.fromisoformat(attempt.submitting_at).astimezone(UTC)
+    for moment in filter(None, (attempt.submitting_at, attempt.total_deadline, attempt.execution_deadline)):
+        datetime.fromisoformat(moment).astimezone(UTC)
     if attempt.stop_reason:
         StopReason(attempt.stop_reason)
     return attempt

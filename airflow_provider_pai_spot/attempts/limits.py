@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import datetime
-from typing import Any
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any, Self
 
 from airflow_provider_pai_spot.dlc.job import Job
 from airflow_provider_pai_spot.dlc.outcome import StopReason
@@ -31,6 +31,14 @@ class WaitLimits:
     execution_deadline: datetime | None = None
     poll_error_tolerance: float = 900.0
     stop_at_limit: bool = True
+
+    def stored_deadlines(self) -> dict[str, str]:
+        """Return the deadlines as they are stored with an attempt: DLC shows whole seconds of when a job ended."""
+        return {"total_deadline": _stored(self.total_deadline), "execution_deadline": _stored(self.execution_deadline)}
+
+    def with_deadlines(self, *, total_deadline: str, execution_deadline: str) -> Self:
+        """Return the same limits with the deadlines that were stored, those of another try."""
+        return replace(self, total_deadline=_read(total_deadline), execution_deadline=_read(execution_deadline))
 
 
 def breached(job: Job, limits: WaitLimits, now: datetime) -> StopReason | None:
@@ -92,3 +100,11 @@ def _before_stop(job: Job) -> Job:
 
 def _status(item: Any) -> str:
     return str(item.get("Status", "")) if isinstance(item, Mapping) else ""
+
+
+def _stored(deadline: datetime | None) -> str:
+    return "" if deadline is None else deadline.astimezone(UTC).replace(microsecond=0).isoformat()
+
+
+def _read(deadline: str) -> datetime | None:
+    return datetime.fromisoformat(deadline).astimezone(UTC) if deadline else None

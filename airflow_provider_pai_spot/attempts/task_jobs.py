@@ -18,7 +18,7 @@ from airflow_provider_pai_spot.attempts.endings import describe, error_for
 from airflow_provider_pai_spot.attempts.identity import Owner
 from airflow_provider_pai_spot.attempts.judging import judge_with_events, rules_in_force
 from airflow_provider_pai_spot.attempts.ledger import HANDED_OVER, Attempt, AttemptLedger
-from airflow_provider_pai_spot.attempts.limits import breached_before_stop
+from airflow_provider_pai_spot.attempts.limits import WaitLimits, breached_before_stop
 from airflow_provider_pai_spot.attempts.moment import TryMoment
 from airflow_provider_pai_spot.attempts.newest import NewestFinder
 from airflow_provider_pai_spot.attempts.pod_logs import LogCalls, PodTail, no_line_was_missed, read_tails
@@ -141,8 +141,7 @@ class TaskJobs:
                 self.report.job(job.job_id)
                 return Ended(outcome)
             case Action.FINISH_STOP:
-                self.report.job(job.job_id)
-                return Ended(self._await_stop(attempt, job.job_id))
+                return self._finish_stop(attempt, job.job_id)
             case Action.REPLACE:
                 self._say_what_differs(attempt)
                 outcome = self.stop(attempt, job.job_id, StopReason.REPLACED)
@@ -159,7 +158,7 @@ class TaskJobs:
         reason = _stop_reason(attempt)
         outcome = as_submitted(judge_with_events(job, self.hook, spot=True), attempt)
         if outcome.verdict is Verdict.STOPPED:
-            reason = reason or breached_before_stop(job, self.wanted.limits)
+            reason = reason or breached_before_stop(job, self._limits_of(attempt))
         outcome = outcome.with_stop_reason(reason)
         newest = NewestJob(
             state=newest_state(phase_of(job.status), outcome.verdict, reason is not None),
@@ -179,7 +178,12 @@ class TaskJobs:
 
     def _reattach(self, attempt: Attempt, job: Job) -> Waiting:
         """Take the job over: from now on it is this try's, and this generation's, should the try die."""
-        self.ledger.change(attempt.number, generation=self.moment.generation, try_number=self.moment.try_number)
+        self.ledger.change(
+            attempt.number,
+            generation=self.moment.generation,
+            try_number=self.moment.try_number,
+            **self.wanted.limits.stored_deadlines(),
+        )
         self.report.job(job.job_id)
         self.log.info("re-attached to %s (%s), %s", job.job_id, job.status, self.moment)
         if not attempt.terms_read and not attempt.on_demand:
@@ -256,6 +260,7 @@ class TaskJobs:
             checkpoint_folder=(newest.checkpoint_folder if newest else 1) + new_folder,
             namespace=self.identity.namespace,
             ledger=self.ledger.ledger_id,
+            **self.wanted.limits.stored_deadlines(),
         )
 
     def _body(self, attempt: Attempt, terms: JobTerms) -> dict[str, Any]:
@@ -399,19 +404,45 @@ class TaskJobs:
         error = error_for(outcome, note=note)
         raise error if isinstance(step, GiveUp) else SpotNoProgress(str(error), outcome)
 
+    def _finish_stop(self, attempt: Attempt, job_id: str) -> Waiting | Ended:
+        """Tell what a stop of ours was for; `execution_timeout` is of one try, and the next one submits anew."""
+        self.report.job(job_id)
+        outcome = self._await_stop(attempt, job_id)
+        out_of_time = outcome.stop_reason is StopReason.EXECUTION_TIMEOUT and not outcome.ended_by_itself
+        if not out_of_time or attempt.try_number == self.moment.try_number:
+            return Ended(outcome)
+        self.log.info("%s: execution_timeout was that of try %d, not of this one", job_id, attempt.try_number)
+        self._consume(outcome)
+        return self.submit()
+
     def _await_stop(self, attempt: Attempt, job_id: str) -> JobOutcome:
         """Wait until the job is over; a triggerer that stopped it at a limit of ours could not store why."""
         outcome = stop_and_wait(self.hook, job_id, _stop_reason(attempt), clock=self.clock, log=self.log)
         if outcome.verdict is not Verdict.STOPPED or outcome.stop_reason is not None:
             return outcome
         job = Job(answered(lambda: self.hook.get_job(job_id), clock=self.clock, log=self.log))
-        return outcome.with_stop_reason(breached_before_stop(job, self.wanted.limits))
+        return outcome.with_stop_reason(breached_before_stop(job, self._limits_of(attempt)))
+
+    def _limits_of(self, attempt: Attempt) -> WaitLimits:
+        """Return the limits that a job was watched with: the deadlines are those of the try that watched it."""
+        return self.wanted.limits.with_deadlines(
+            total_deadline=attempt.total_deadline, execution_deadline=attempt.execution_deadline
+        )
 
     def stop(self, attempt: Attempt, job_id: str, reason: StopReason) -> JobOutcome:
         """Store why before StopJob is sent, so that whoever finds the job stopped knows that it was us."""
         consumed = attempt.consumed or reason is StopReason.REPLACED  # a try that dies here must not raise its end
         self.ledger.change(attempt.number, stop_reason=reason.value, consumed=consumed)
         return stop_and_wait(self.hook, job_id, reason, clock=self.clock, log=self.log)
+
+    def stop_with_try(self, attempt: Attempt, job_id: str, reason: StopReason) -> JobOutcome:
+        """Stop the job and act upon that end, whose try ends with it; a success is left for the next one to find."""
+        outcome = as_submitted(self.stop(attempt, job_id, reason), attempt)
+        if outcome.verdict is not Verdict.SUCCEEDED:
+            with self.ledger.in_one_write():
+                self.recoverer.count(outcome)
+                self._consume(outcome)
+        return outcome
 
 
 def _stop_reason(attempt: Attempt) -> StopReason | None:

@@ -101,7 +101,7 @@ class OperatorFlow:
         attempt = self.jobs.ledger.find(self.kill.job_id) if self.kill.job_id else None
         if attempt is not None and attempt.job_id is not None and not attempt.consumed:
             self.log.warning("execution_timeout: stopping %s", attempt.job_id)
-            self.jobs.stop(attempt, attempt.job_id, StopReason.EXECUTION_TIMEOUT)
+            self.jobs.stop_with_try(attempt, attempt.job_id, StopReason.EXECUTION_TIMEOUT)
 
     def _go_on(self, step: Waiting | Ended) -> str | None:
         while True:
