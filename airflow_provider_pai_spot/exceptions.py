@@ -9,7 +9,7 @@ One tree: a type for each way a spot job, or a call to DLC, can end badly.
     │   ├── SpotJobFailed              the command (or its environment) failed retried by Airflow's `retries`
     │   ├── SpotOutcomeUnknown         no rule could tell                      retried by Airflow's `retries`
     │   ├── SpotTimeout
-    │   │   ├── SpotPendingTimeout     no capacity within `pending_timeout`    retried by Airflow's `retries`
+    │   │   ├── SpotPendingTimeout     not Running within `pending_timeout`   retried by Airflow's `retries`
     │   │   ├── SpotRunTimeout         ran longer than `run_timeout`           retried by Airflow's `retries`
     │   │   └── SpotTotalTimeout       `total_timeout` or `execution_timeout`  retried by Airflow's `retries`
     │   ├── SpotNoProgress             losses without progress between them    never retried
@@ -72,7 +72,7 @@ class SpotTimeout(SpotJobError):
 
 
 class SpotPendingTimeout(SpotTimeout):
-    """The job found no capacity within `pending_timeout`."""
+    """The job found no capacity within `pending_timeout`, or had its machines and did not get ready on them."""
 
 
 class SpotRunTimeout(SpotTimeout):

@@ -23,6 +23,7 @@ HOPELESS_EXIT_CODES: Final = (1, 2, 126, 127)
 A failing program, wrong usage, not executable, not found: KubeDL, the controller behind DLC, never restarts these.
 """
 _HOPELESS_RULES: Final = {"image_pull": "its image cannot be pulled"}
+_NOT_READY: Final = "it had its machines, and waited for its image, mounts or checks in vain"
 _HOPELESS_CAUSES: Final = {"invalid_request": "its configuration was refused"}
 
 
@@ -33,7 +34,7 @@ class SpotRetryPolicy(RetryPolicy):
     Pair it with `SpotRecovery(max_revocations=0)`, so that each loss is a try of its own. A policy cannot give more
     tries than `retries`. What it does not know is left to Airflow's standard rules.
 
-    :param delay_after_loss: how long to wait after a loss or a pending timeout, instead of `retry_delay`.
+    :param delay_after_loss: how long to wait after a loss or a wait for capacity in vain, instead of `retry_delay`.
     :param hopeless_exit_codes: exit codes of the command after which no retry is made.
     """
 
@@ -57,6 +58,8 @@ class SpotRetryPolicy(RetryPolicy):
         if isinstance(exception, SpotCapacityRevoked):
             return RetryDecision.retry(self.delay_after_loss, "the market took the capacity back")
         if isinstance(exception, SpotPendingTimeout):
+            if exception.outcome is not None and exception.outcome.had_machines:
+                return RetryDecision.fail(f"a retry cannot mend it: {_NOT_READY}")
             return RetryDecision.retry(self.delay_after_loss, "no capacity within pending_timeout")
         if isinstance(exception, SpotJobFailed) and (reason := self._why_hopeless(exception)):
             return RetryDecision.fail(f"a retry cannot mend it: {reason}")

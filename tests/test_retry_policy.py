@@ -29,9 +29,25 @@ def failed(rule: str, *exit_codes: int | None, cause: Cause = Cause.USER_FAILURE
     return SpotJobFailed("dlc1 failed", outcome)
 
 
+def waited_in(*statuses: str) -> SpotPendingTimeout:
+    timeline = tuple((status, "", "") for status in (*statuses, "Stopping", "Stopped"))
+    outcome = JobOutcome(job_id="dlc1", verdict=Verdict.STOPPED, status="Stopped", timeline=timeline)
+    return SpotPendingTimeout("dlc1", outcome)
+
+
 ENDS: dict[str, tuple[BaseException, RetryAction, str]] = {
     "a loss": (SpotCapacityRevoked("dlc1"), RetryAction.RETRY, "the market took the capacity back"),
     "no capacity": (SpotPendingTimeout("dlc1"), RetryAction.RETRY, "no capacity within pending_timeout"),
+    "no capacity, by its timeline": (
+        waited_in("Queuing", "Bidding"),
+        RetryAction.RETRY,
+        "no capacity within pending_timeout",
+    ),
+    "machines, and an image that does not come": (
+        waited_in("Queuing", "EnvPreparing"),
+        RetryAction.FAIL,
+        "image, mounts or checks",
+    ),
     "exit 1": (failed("command_failed", 0, 1), RetryAction.FAIL, "exit code 1"),
     "exit 2": (failed("command_failed", 2), RetryAction.FAIL, "exit code 2"),
     "exit 126": (failed("command_failed", 126), RetryAction.FAIL, "exit code 126"),

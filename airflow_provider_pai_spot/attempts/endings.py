@@ -30,6 +30,11 @@ _LIMITS: dict[StopReason, tuple[type[SpotJobError], str]] = {
     StopReason.KILLED: (SpotJobStopped, "was stopped because its task was ended in Airflow"),
 }
 
+_NOT_READY = (
+    "had its machines, but was not ready within pending_timeout: it waited for its image, its mounts or its checks, "
+    "which no other bid or ecs_spec mends"
+)
+
 _VERDICTS: dict[Verdict, tuple[type[SpotJobError], str]] = {
     Verdict.REVOKED: (SpotCapacityRevoked, "lost its capacity"),
     Verdict.FAILED: (SpotJobFailed, "failed"),
@@ -50,6 +55,7 @@ def error_for(outcome: JobOutcome, note: str = "") -> SpotJobError:
     kind, what = _VERDICTS.get(outcome.verdict, _VERDICTS[Verdict.UNKNOWN])
     if outcome.stop_reason in _LIMITS:
         kind, what = _LIMITS[outcome.stop_reason]
+        what = _NOT_READY if outcome.stop_reason is StopReason.PENDING_TIMEOUT and outcome.had_machines else what
     elif outcome.cause is Cause.TIMED_OUT:
         kind, what = SpotRunTimeout, "ran into DLC's own limit, JobMaxRunningTimeMinutes"
     return kind(f"{outcome.job_id} {what}{_after(outcome)}{_evidence(outcome)}{note}", outcome)

@@ -32,7 +32,7 @@ class WaitLimits:
     poll_error_tolerance: float = 900.0
     stop_at_limit: bool = True
 
-    def stored_deadlines(self) -> dict[str, str]:
+    def stored_deadlines(self) -> dict[str, Any]:
         """Return the deadlines as they are stored with an attempt: DLC shows whole seconds of when a job ended."""
         return {"total_deadline": _stored(self.total_deadline), "execution_deadline": _stored(self.execution_deadline)}
 

@@ -135,8 +135,9 @@ class Recoverer:
 
 
 def waited_in_vain(outcome: JobOutcome) -> bool:
-    """Whether `pending_timeout` ended the job, and it is really over."""
-    return outcome.stop_reason is StopReason.PENDING_TIMEOUT and outcome.verdict is Verdict.STOPPED
+    """Whether `pending_timeout` ended a job that found no capacity, and it is really over."""
+    over = outcome.stop_reason is StopReason.PENDING_TIMEOUT and outcome.verdict is Verdict.STOPPED
+    return over and not outcome.had_machines
 
 
 def lost_capacity(outcome: JobOutcome) -> bool:

@@ -13,16 +13,15 @@ from datetime import datetime
 from typing import Any
 
 from airflow_provider_pai_spot.attempts.quota_words import quota_words
+from airflow_provider_pai_spot.dlc import status
 from airflow_provider_pai_spot.dlc.bids import Bid, read_bid
 from airflow_provider_pai_spot.dlc.duration import duration
 from airflow_provider_pai_spot.dlc.job import Job
 from airflow_provider_pai_spot.dlc.redaction import without_secrets
-from airflow_provider_pai_spot.dlc.status import JobStatus
 from airflow_provider_pai_spot.dlc.wire import mapping_of, text_of
 from airflow_provider_pai_spot.exceptions import PaiDlcError, PaiDlcRefused
 from airflow_provider_pai_spot.market import Offer
 
-_HAS_MACHINES = frozenset({JobStatus.ENV_PREPARING.value, JobStatus.SANITY_CHECKING.value})
 _TYPES_NAMED = 4
 _LONGEST_QUOTE = 240
 _TIMED = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d")
@@ -75,7 +74,7 @@ def quota_of(job: Job) -> str:
 
 def has_machines(job: Job) -> bool:
     """Whether it has won its machines and only prepares them: then no price explains the wait."""
-    return job.status in _HAS_MACHINES
+    return status.has_machines(job.status)
 
 
 def waiting_line(job: Job, now: datetime, found: Findings) -> str:

@@ -17,6 +17,7 @@ from typing import Any, Self
 
 from airflow_provider_pai_spot.dlc.redaction import without_secrets
 from airflow_provider_pai_spot.dlc.refusal import shown
+from airflow_provider_pai_spot.dlc.status import JobStatus, has_machines
 from airflow_provider_pai_spot.dlc.wire import integer_of, mapping_of, mappings_of, text_of
 
 OUTCOME_VERSION = 1
@@ -28,6 +29,7 @@ _MAX_LINE, _MAX_LINE_BYTES, _MAX_EVIDENCE_BYTES = 400, 900, 2_000
 _MAX_TIMELINE, _MAX_TIMELINE_BYTES = 30, 2_200
 _MAX_PODS, _MAX_PODS_BYTES = 20, 2_000
 _MAX_PROGRESS_BYTES = 1_000
+_STOP_STATUSES = (JobStatus.STOPPING, JobStatus.STOPPED)
 _NAMES = ("job_id", "status", "reason_code", "rule", "confidence")
 _POD_KEYS = ("pod_id", "type", "status", "sub_status", "exit_code")
 
@@ -186,6 +188,12 @@ class JobOutcome:
     def ended_by_itself(self) -> bool:
         """Whether the job came to an end that no stop brings about, though one may have been under way."""
         return self.verdict in (Verdict.SUCCEEDED, Verdict.REVOKED, Verdict.FAILED)
+
+    @property
+    def had_machines(self) -> bool:
+        """Whether it had won its machines when it was stopped, and waited for its image, its mounts or its checks."""
+        before = [status for status, _, _ in self.timeline if status not in _STOP_STATUSES]
+        return bool(before) and has_machines(before[-1])
 
     def with_stop_reason(self, stop_reason: StopReason | None) -> Self:
         """Return the same outcome, known to have been brought about by us; a limit of ours is then its cause."""

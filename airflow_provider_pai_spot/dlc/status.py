@@ -77,3 +77,8 @@ def is_terminal(status: str) -> bool:
 def is_decided(status: str) -> bool:
     """Whether the outcome is known: terminal, or `*Reserving` (finished, nodes still held)."""
     return phase_of(status) in (Phase.TERMINAL, Phase.DECIDED)
+
+
+def has_machines(status: str) -> bool:
+    """Whether a job that waits has won its machines and only prepares them: then no bid and no type explains it."""
+    return status in (JobStatus.ENV_PREPARING, JobStatus.SANITY_CHECKING)

@@ -48,3 +48,26 @@ def test_evidence_cause_rule_and_confidence_are_told() -> None:
     assert describe(outcome) == f"revoked after 1 min running {told}"
     assert str(error_for(outcome)) == f"dlc1 lost its capacity after 1 min running {told}"
     assert "failed" not in str(error_for(outcome)).casefold()
+
+
+WAITS = {
+    "Bidding": "found no capacity within pending_timeout; raise the bid",
+    "EnvPreparing": "had its machines, but was not ready within pending_timeout: it waited for its image",
+    "SanityChecking": "had its machines, but was not ready within pending_timeout: it waited for its image",
+}
+
+
+@pytest.mark.parametrize(("status", "told"), WAITS.items())
+def test_a_pending_timeout_says_what_the_job_waited_for(status: str, told: str) -> None:
+    outcome = JobOutcome(
+        job_id="dlc1",
+        verdict=Verdict.STOPPED,
+        status="Stopped",
+        stop_reason=StopReason.PENDING_TIMEOUT,
+        evidence=("ErrImagePull: not found",),
+        timeline=(("Queuing", "", ""), (status, "", ""), ("Stopped", "", "")),
+    )
+    error = error_for(outcome)
+    assert type(error) is exceptions.SpotPendingTimeout
+    assert str(error).startswith(f"dlc1 {told}")
+    assert "ErrImagePull: not found" in str(error)
