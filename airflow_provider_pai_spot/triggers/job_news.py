@@ -45,9 +45,13 @@ def slim(item: Mapping[str, Any]) -> dict[str, Any]:
     """
     Return what `_KEPT` names of a list item, equal texts of all items being one.
 
-    Ten thousand jobs say `Running` a few times each; kept as they came, they would take twice the memory.
+    Ten thousand jobs say `Running` a few times each; kept as they came, they would take twice the memory. Of a job
+    that is over its tags are kept as well: it is judged by the item if it cannot be read singly.
     """
     kept = {key: _shared(value) for key, value in item.items() if key in _KEPT}
+    settings = item.get("Settings")
+    if isinstance(settings, dict) and is_decided(str(item.get("Status"))):
+        kept["Settings"] = {"Tags": settings.get("Tags")}
     roles = kept.get("JobSpecs")
     if isinstance(roles, list):
         kept["JobSpecs"] = [_of_role(role) for role in roles]

@@ -156,6 +156,8 @@ class JobWatcher:
         self._sleeper = Sleeper()
         self._looks: set[asyncio.Task[None]] = set()
         self._polling: asyncio.Task[None] | None = None
+        self.answered_at: float | None = None
+        """The loop's time of the last list that was answered, whichever jobs it was about."""
 
     # --- seats ------------------------------------------------------------------------------------------
 
@@ -239,7 +241,7 @@ class JobWatcher:
             self._failed(batch, PaiDlcError(f"ListJobs could not be read ({type(error).__name__})."))
 
     def _answered(self, batch: list[Turn], items: Sequence[Any]) -> None:
-        now = self._loop.time()
+        self.answered_at = now = self._loop.time()
         shown = {item["JobId"]: item for item in items if is_usable(item)}
         for turn in batch:
             news = self._jobs.get(turn.job_id)

@@ -9,13 +9,25 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, NamedTuple
 
-from airflow_provider_pai_spot.attempts.commands import Command, Do, Following, Look, Missed, Pause, Stop, Wait
+from airflow_provider_pai_spot.attempts.commands import (
+    Command,
+    Do,
+    Following,
+    Look,
+    Missed,
+    Pause,
+    ReadEvents,
+    ReadPodEvents,
+    Stop,
+    Wait,
+)
 from airflow_provider_pai_spot.attempts.drive import answer
-from airflow_provider_pai_spot.attempts.limits import WaitLimits
+from airflow_provider_pai_spot.attempts.limits import WaitLimits, breached
 from airflow_provider_pai_spot.clock import Clock
+from airflow_provider_pai_spot.dlc.job import Job
 from airflow_provider_pai_spot.dlc.outcome import JobOutcome
 from airflow_provider_pai_spot.dlc.status import JobStatus, is_decided
-from airflow_provider_pai_spot.exceptions import PaiDlcError, PaiDlcUnavailable
+from airflow_provider_pai_spot.exceptions import PaiDlcError, PaiDlcThrottled, PaiDlcUnavailable
 from airflow_provider_pai_spot.hooks.pai_dlc import PaiDlcHook
 from airflow_provider_pai_spot.triggers.dlc_threads import in_aside_thread, in_dlc_thread
 from airflow_provider_pai_spot.triggers.job_news import is_denied, says_enough
@@ -23,6 +35,9 @@ from airflow_provider_pai_spot.triggers.job_watcher import News, Seat
 from airflow_provider_pai_spot.triggers.watchers import watcher_for
 
 _JITTER = (1.0, 1.2)
+_MAY_PASS = (PaiDlcThrottled, PaiDlcUnavailable)
+_EVENT_PAUSES = (2.0, 5.0, 10.0, 20.0, 30.0, 50.0)
+"""Seconds between two readings of the events of a job that is over: two minutes in all."""
 _HAS_MACHINES = (JobStatus.ENV_PREPARING, JobStatus.SANITY_CHECKING)
 
 
@@ -70,7 +85,9 @@ class Pursuit:
         self._acted_on = 0
         self._read: _Read | None = None
         self._restless = False
-        self._heard: datetime | None = None
+        self._is_over = False
+        self._heard = clock.now()
+        self._alone_failing_since: datetime | None = None
         self._stopped = False
 
     async def to_the_end(self, following: Following) -> JobOutcome:
@@ -96,11 +113,30 @@ class Pursuit:
                 return await self._clock.asleep(seconds)
             case Do():
                 return await in_aside_thread(answer, command, self._hook)
-            case Look() if self._seat is not None:
-                return await self._look(command, self._seat)
+            case Look():
+                seat = self._seat
+                return self._noted(
+                    await (in_dlc_thread(answer, command, self._hook) if seat is None else self._look(command, seat))
+                )
+            case ReadEvents() | ReadPodEvents() if self._is_over:
+                return await self._last_words(command)
             case Stop():
                 self._leave()  # from now on the job is looked at every few seconds, singly
         return await in_dlc_thread(answer, command, self._hook)
+
+    def _noted(self, found: Any) -> Any:
+        self._is_over = isinstance(found, Mapping) and is_decided(str(found.get("Status")))
+        return found
+
+    async def _last_words(self, command: ReadEvents | ReadPodEvents) -> Any:
+        """Read the events of a job that is over: they may be all that tells a loss from a failure, so ask again."""
+        ask = partial(answer, command, self._hook)
+        for pause in (*_EVENT_PAUSES, None):
+            found = await (in_dlc_thread(ask) if self._seat is None else self._seat.watcher.pace.ask(ask))
+            if pause is None or not isinstance(found, _MAY_PASS):
+                break
+            await self._clock.asleep(pause * random.uniform(*_JITTER))  # noqa: S311 - spreads the calls of many triggers
+        return found
 
     # --- waiting ----------------------------------------------------------------------------------------
 
@@ -123,10 +159,11 @@ class Pursuit:
         # The list does not show the job, or calls it over: if GetJob sees that otherwise, no change will be told.
         self._restless = news.error is None and (news.item is None or is_decided(str(news.item.get("Status"))))
         if news.error is not None:
-            return Missed(_about_lists(news.error), self._last_good(news))
+            return await self._look_in_trouble(look, seat, news.error)
         known = self._known(news)
         if self._restless or known is None or not self._is_enough(known):
-            return await self._look_singly(look, seat, news)
+            return await self._look_singly(look, seat)
+        self._alone_failing_since = None
         return known
 
     def _known(self, news: News) -> Mapping[str, Any] | None:
@@ -142,31 +179,75 @@ class Pursuit:
         pods_needed = self._pods_needed(str(item.get("Status")))
         return says_enough(item, self._limits, self._clock.now(), pods_needed=pods_needed)
 
-    async def _look_singly(self, look: Look, seat: Seat, news: News) -> Any:
-        version = news.version
-        found = await seat.watcher.pace.ask(partial(answer, look, self._hook))
+    async def _look_in_trouble(self, look: Look, seat: Seat, error: PaiDlcError) -> Any:
+        """
+        Lists with this job fail; read it singly where that must not be waited out.
+
+        While DLC throttles it is asked slowly, and a job's turn may come after half an hour: DLC is there as long as
+        it answers anybody. A job that it does not tell about singly either is not waited for any longer.
+        """
+        own = self._last_good(seat.news)
+        answered = self._last_answer(seat) if isinstance(error, _MAY_PASS) else own
+        if not self._cannot_wait(seat, own, answered, error):
+            return Missed(_about_lists(error), answered)
+        self._restless = True
+        found = await self._ask_alone(look, seat)
+        failing_since = self._alone_failing_since
+        return found if failing_since is None else Missed(_about_lists(error), min(answered, max(own, failing_since)))
+
+    def _cannot_wait(self, seat: Seat, own: datetime, answered: datetime, error: PaiDlcError) -> bool:
+        """Whether a limit may have passed, or only lists with this job fail for too long: its id may be why."""
+        item = seat.news.item
+        if item is not None and breached(Job(item), self._limits, self._clock.now()):
+            return True
+        return isinstance(error, PaiDlcUnavailable) and answered > own and self._is_over_tolerance(own)
+
+    async def _look_singly(self, look: Look, seat: Seat) -> Any:
+        """Read the job singly; where that fails for too long while lists are good, what they say must do."""
+        news = seat.news
+        found = await self._ask_alone(look, seat)
         if isinstance(found, PaiDlcError) and is_denied(found) and await self._moved(news):
             return await self._look(look, self._sit_down())
+        failing_since = self._alone_failing_since
+        if failing_since is None:
+            return found
+        if news.item is not None and news.error is None and self._is_over_tolerance(failing_since):
+            return news.item
+        return Missed(found, failing_since)
+
+    async def _ask_alone(self, look: Look, seat: Seat) -> Any:
+        version = seat.news.version
+        found = await seat.watcher.pace.ask(partial(answer, look, self._hook))
         if isinstance(found, Exception):
             self._restless = True
-            return Missed(found, self._last_good(news))
-        self._read = _Read(version, found, self._clock.now())
+            self._alone_failing_since = self._alone_failing_since or self._clock.now()
+        else:
+            self._alone_failing_since = None
+            self._read = _Read(version, found, self._clock.now())
         return found
 
-    def _last_good(self, news: News) -> datetime | None:
+    # --- how long ago something good was heard ----------------------------------------------------------
+
+    def _last_good(self, news: News) -> datetime:
         """Return when a good list came last, also by way of the credentials that the connection had before."""
-        seen = () if news.seen_at is None else (self._moment(news.seen_at),)
-        heard = () if self._heard is None else (self._heard,)
-        return max((*seen, *heard), default=None)
+        return self._heard if news.seen_at is None else max(self._heard, self._moment(news.seen_at))
+
+    def _last_answer(self, seat: Seat) -> datetime:
+        """Return when the connection's last list was answered, whichever jobs it was about."""
+        own, answered_at = self._last_good(seat.news), seat.watcher.answered_at
+        return own if answered_at is None else max(own, self._moment(answered_at))
 
     def _moment(self, loop_time: float) -> datetime:
         return self._clock.now() - timedelta(seconds=asyncio.get_running_loop().time() - loop_time)
+
+    def _is_over_tolerance(self, since: datetime) -> bool:
+        return (self._clock.now() - since).total_seconds() >= self._limits.poll_error_tolerance
 
     # --- seats ------------------------------------------------------------------------------------------
 
     def _sit_down(self) -> Seat:
         self._seat = watcher_for(self._hook).sit_down(self._job_id, self._poll_interval)
-        self._acted_on, self._read = 0, None
+        self._acted_on, self._read, self._alone_failing_since = 0, None, None
         return self._seat
 
     def _leave(self) -> None:

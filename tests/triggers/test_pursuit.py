@@ -364,3 +364,128 @@ def test_a_deadline_of_the_task_ends_the_waiting_although_dlc_is_silent_about_th
     outcome = outcome_of(dlc, total_deadline=deadline)
     assert outcome.stop_reason is StopReason.TOTAL_TIMEOUT
     assert 499.9 <= dlc.singles[0][0] <= 501.0
+
+
+def test_an_hour_of_429_to_half_of_all_calls_gives_up_none_of_three_thousand_jobs() -> None:
+    """At the slowest pace a job's own turn comes after more than the tolerance; DLC answers all the time."""
+    dlc, dice = ScriptedDlc(), random.Random(3)
+    jobs = dlc.add(ids(3000))
+
+    def strike(_operation: str, _ids: Sequence[str]) -> None:
+        if 300.0 <= dlc.time() < 3900.0 and dice.random() < 0.5:
+            raise PaiDlcThrottled("HTTP 429", code="Throttling.User", status_code=429)
+
+    dlc.fault = strike
+
+    async def story() -> list[JobOutcome]:
+        waiting = [asyncio.create_task(pursue(dlc, job, poll_error_tolerance=600.0)) for job in jobs]
+        await asyncio.sleep(3900.0)
+        given_up = [task.result() for task in waiting if task.done()]
+        for task in waiting:
+            task.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+        return given_up
+
+    assert in_virtual_time(story()) == []
+
+
+def test_a_job_whose_lists_alone_fail_is_read_singly_after_the_tolerance(dlc: ScriptedDlc) -> None:
+    dlc.add(ids(100, start=1))  # in another list
+
+    def strike(operation: str, about: Sequence[str]) -> None:
+        if operation == "ListJobs" and JOB in about:
+            raise PaiDlcUnavailable("ListJobs: HTTP 500", status_code=500)
+
+    async def story() -> JobOutcome:
+        loop = asyncio.get_running_loop()
+        others = [asyncio.create_task(pursue(dlc, job)) for job in ids(100, start=1)]
+        await asyncio.sleep(100.0)
+        dlc.fault = strike
+        loop.call_later(1900.0, lambda: dlc.put(JOB, "Succeeded"))
+        outcome = await pursue(dlc, poll_error_tolerance=900.0)
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+        return outcome
+
+    assert in_virtual_time(story()).verdict is Verdict.SUCCEEDED
+
+
+REFUSED = PaiDlcRefused("GetJob: HTTP 403", code="Forbidden.RAM", status_code=403)
+
+
+def test_a_job_that_cannot_be_read_singly_is_judged_by_its_list_after_the_tolerance(dlc: ScriptedDlc) -> None:
+    dlc.fault = raising(REFUSED, "GetJob")
+    ended: list[float] = []
+
+    async def story() -> JobOutcome:
+        loop = asyncio.get_running_loop()
+        loop.call_later(600.0, lambda: dlc.put(JOB, "Succeeded", ReasonCode="JobSucceeded"))
+        outcome = await asyncio.wait_for(pursue(dlc, poll_error_tolerance=900.0), 86_400.0)
+        ended.append(loop.time())
+        return outcome
+
+    assert in_virtual_time(story()).verdict is Verdict.SUCCEEDED
+    assert 1500.0 <= ended[0] <= 1500.0 + 3 * PERIOD
+
+
+def test_a_limit_holds_although_the_job_cannot_be_read_singly(dlc: ScriptedDlc) -> None:
+    dlc.fault = raising(REFUSED, "GetJob")
+
+    async def story() -> JobOutcome:
+        deadline = EPOCH + timedelta(hours=2)
+        return await asyncio.wait_for(pursue(dlc, total_deadline=deadline, poll_error_tolerance=900.0), 86_400.0)
+
+    assert in_virtual_time(story()).stop_reason is StopReason.TOTAL_TIMEOUT
+    assert dlc.stops == [JOB]
+
+
+def test_a_job_that_no_list_shows_and_that_cannot_be_read_is_given_up(dlc: ScriptedDlc) -> None:
+    dlc.hidden.add(JOB)
+    dlc.fault = raising(REFUSED, "GetJob")
+
+    async def story() -> JobOutcome:
+        return await asyncio.wait_for(pursue(dlc, poll_error_tolerance=900.0), 86_400.0)
+
+    assert in_virtual_time(story()).rule == NOT_OBSERVED
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        PaiDlcThrottled("GetJobEvents: HTTP 429", status_code=429, retry_after=1.0),
+        PaiDlcUnavailable("GetJobEvents: HTTP 503", status_code=503),
+    ],
+    ids=["429", "503"],
+)
+@pytest.mark.parametrize(("failures", "verdict"), [(1, Verdict.REVOKED), (4, Verdict.REVOKED), (99, Verdict.UNKNOWN)])
+def test_the_events_that_tell_of_a_loss_are_asked_for_again(
+    dlc: ScriptedDlc, error: Any, failures: int, verdict: Verdict
+) -> None:
+    asked: list[float] = []
+
+    def events(_job_id: str) -> list[str]:
+        asked.append(dlc.time())
+        if len(asked) <= failures:
+            raise error
+        return ["2026-11-30 12:10:00 pod preempted: spot instance reclaimed"]
+
+    dlc.get_job_events = events  # type: ignore[method-assign]
+    over = {"ReasonCode": "JobFailed", "GmtFinishTime": "2026-11-30T12:10:00Z"}
+    outcome = outcome_of(dlc, (600.0, lambda: dlc.put(JOB, "Failed", **over)))
+    assert outcome.verdict is verdict
+    assert asked[-1] - asked[0] <= 180.0
+    assert len(asked) == min(failures + 1, 7)
+
+
+def test_events_that_are_refused_are_not_asked_for_again(dlc: ScriptedDlc) -> None:
+    asked: list[str] = []
+
+    def events(job_id: str) -> list[str]:
+        asked.append(job_id)
+        raise PaiDlcRefused("GetJobEvents: HTTP 403", code="Forbidden.RAM", status_code=403)
+
+    dlc.get_job_events = events  # type: ignore[method-assign]
+    over = {"ReasonCode": "JobFailed", "GmtFinishTime": "2026-11-30T12:10:00Z"}
+    assert outcome_of(dlc, (600.0, lambda: dlc.put(JOB, "Failed", **over))).verdict is Verdict.UNKNOWN
+    assert asked == [JOB]
