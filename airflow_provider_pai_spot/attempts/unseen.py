@@ -20,6 +20,12 @@ def not_observed(job_id: str, last_status: str, error: Exception) -> JobOutcome:
     return _unseen(job_id, last_status, NOT_OBSERVED, f"no good answer from DLC: {error}")
 
 
+def not_connected(job_id: str, conn_id: str, error: Exception) -> JobOutcome:
+    """Return the outcome of a job that could not be looked at, since its connection could not be read or used."""
+    problem = f"connection {conn_id!r} could not be read or used ({type(error).__name__}): {error}"
+    return _unseen(job_id, "", NOT_OBSERVED, problem)
+
+
 def _unseen(job_id: str, last_status: str, rule: str, evidence: str) -> JobOutcome:
     return JobOutcome(
         job_id=job_id,

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from airflow_provider_pai_spot.attempts.identity import TaskIdentity
+    from airflow_provider_pai_spot.hooks.pai_dlc import PaiDlcHook
 
 _WATCH = "airflow_provider_pai_spot.triggers.watch"
 _loading: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Future[Any]] = WeakKeyDictionary()
@@ -79,6 +80,7 @@ class SpotJobTrigger(BaseTrigger):
         self.own_job = own_job
         self.clock: Clock = SYSTEM_CLOCK
         self.ask_airflow: Callable[[TaskIdentity], bool] | None = None
+        self.hook: PaiDlcHook | None = None
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Return the class path and the keyword arguments above."""

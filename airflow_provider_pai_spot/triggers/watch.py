@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import random
 from datetime import UTC, datetime
 from functools import partial
@@ -17,6 +18,7 @@ from airflow_provider_pai_spot.attempts.limits import WaitLimits
 from airflow_provider_pai_spot.attempts.log_setup import stream_in_triggerer
 from airflow_provider_pai_spot.attempts.log_stream import LogStream
 from airflow_provider_pai_spot.attempts.queue_word import QueueWord
+from airflow_provider_pai_spot.attempts.unseen import not_connected
 from airflow_provider_pai_spot.dlc.job import Job
 from airflow_provider_pai_spot.dlc.outcome import JobOutcome
 from airflow_provider_pai_spot.dlc.status import Phase, is_decided, phase_of
@@ -35,6 +37,10 @@ _ONCE = RetryRules(attempts=1)  # the trigger looks again anyway; waiting in one
 _STOP_SEEN_WITHIN = 20.0
 """Seconds in which a stop must show; below Airflow's `[triggerer] on_kill_timeout` of 30 s."""
 _STOP_POLL = 1.0
+_CONNECTION_PAUSES = (2.0, 5.0, 10.0, 20.0, 30.0)
+"""Seconds between two attempts to get the connection that a job is watched with."""
+_TOLD_AT = 3
+"""Attempts in vain before a task's own log speaks of it; a hiccup is told of once for all, in the triggerer's."""
 _ANSWER_WITHIN = 60.0
 """Seconds to wait for Airflow's word on its task; the first question to a triggerer loads its API, which takes long."""
 
@@ -43,15 +49,26 @@ async def follow_to_the_end(trigger: SpotJobTrigger) -> JobOutcome:
     """Wait until the job's end is known or a limit passes, and not less than the minimum dwell."""
     clock = trigger.clock
     earliest = clock.now().timestamp() + _min_dwell(trigger)
+    outcome = await _outcome_of(trigger)
+    await clock.asleep(max(0.0, earliest - clock.now().timestamp()))
+    return outcome
+
+
+async def _outcome_of(trigger: SpotJobTrigger) -> JobOutcome:
+    clock = trigger.clock
     if trigger.task_instance is not None and trigger.cancel_on_kill:
         EARLY_QUESTION.ask(partial(_task_is_over, trigger))
-    await in_dlc_thread(rules_for_live_job, trigger.log)  # imports the user's own module: never on the event loop
+    if settings.verdict_rules():
+        await in_dlc_thread(rules_for_live_job, trigger.log)  # imports the user's own module: never on the event loop
+    hook = await _hook_in_time(trigger)
+    if isinstance(hook, JobOutcome):
+        return hook
     word = _word_of(trigger)
     logs = _logs_of(trigger)
     limits = _limits_of(trigger)
     pursuit = Pursuit(
         trigger.job_id,
-        hook=await _hook_of(trigger),
+        hook=hook,
         renew=partial(_hook_of, trigger),
         limits=limits,
         poll_interval=trigger.poll_interval,
@@ -68,9 +85,7 @@ async def follow_to_the_end(trigger: SpotJobTrigger) -> JobOutcome:
         companions=(word,) if logs is None else (word, logs),
     )
     outcome = await pursuit.to_the_end(following)
-    outcome = outcome if logs is None else outcome.with_progress(logs.progress)
-    await clock.asleep(max(0.0, earliest - clock.now().timestamp()))
-    return outcome
+    return outcome if logs is None else outcome.with_progress(logs.progress)
 
 
 async def stop_if_task_is_over(trigger: SpotJobTrigger) -> None:
@@ -81,7 +96,9 @@ async def stop_if_task_is_over(trigger: SpotJobTrigger) -> None:
     if not await _task_is_over(trigger):
         trigger.log.info("%s is left running: its task has not ended in Airflow", trigger.job_id)
         return
-    hook = await _hook_of(trigger)
+    hook = await _hook_to_stop_with(trigger)
+    if hook is None:
+        return
     trigger.log.warning("the task was ended in Airflow; stopping %s", trigger.job_id)
     await _stop_and_see(trigger, hook)
 
@@ -131,9 +148,51 @@ def _min_dwell(trigger: SpotJobTrigger) -> float:
 
 async def _hook_of(trigger: SpotJobTrigger) -> PaiDlcHook:
     connection = await connection_of(trigger.pai_dlc_conn_id)
-    return PaiDlcHook.from_connection(
+    trigger.hook = PaiDlcHook.from_connection(
         connection, region_id=trigger.region_id, workspace_id=trigger.workspace_id, retry_rules=_ONCE
     )
+    return trigger.hook
+
+
+async def _hook_in_time(trigger: SpotJobTrigger) -> PaiDlcHook | JobOutcome:
+    """
+    Return the hook, or that the job was not observed if there was none for as long as DLC's silence is borne.
+
+    A worker used the connection before: that Airflow does not find it is trouble of Airflow's, or somebody edits it.
+    Neither may cost a try at once, on the last of which a paid job would be stopped. One that cannot be right is
+    waited for as well.
+    """
+    give_up_at = trigger.clock.now().timestamp() + settings.poll_error_tolerance()
+    pauses = itertools.chain(_CONNECTION_PAUSES, itertools.repeat(_CONNECTION_PAUSES[-1]))
+    for tries, pause in enumerate(pauses, start=1):
+        try:
+            hook = await _hook_of(trigger)
+        except Exception as error:  # noqa: BLE001 - whatever Airflow's secrets backends raise
+            if trigger.clock.now().timestamp() >= give_up_at:
+                return not_connected(trigger.job_id, trigger.pai_dlc_conn_id, error)
+            if tries == _TOLD_AT:
+                trigger.log.warning("%s: no connection to look at it with, waiting on: %s", trigger.job_id, error)
+        else:
+            if tries > _TOLD_AT:
+                trigger.log.info("%s: the connection works again", trigger.job_id)
+            return hook
+        await trigger.clock.asleep(pause * random.uniform(1.0, 1.2))  # noqa: S311 - spreads the questions
+    raise AssertionError("an endless chain of pauses ended")
+
+
+async def _hook_to_stop_with(trigger: SpotJobTrigger) -> PaiDlcHook | None:
+    """Return a hook by the connection as it is now, else the one that the job was watched with."""
+    try:
+        return await _hook_of(trigger)
+    except Exception as error:  # noqa: BLE001 - a paid job is to be stopped, whatever Airflow has
+        if trigger.hook is None:
+            trigger.log.error(  # noqa: TRY400 - no traceback: what it says is what there is to do
+                "%s cannot be stopped: no connection (%s); `pai-spot stop %s` stops it",
+                trigger.job_id,
+                error,
+                trigger.job_id,
+            )
+        return trigger.hook
 
 
 class _Instance(Protocol):

@@ -7,6 +7,8 @@ Kept by loop, never by its id, which a later loop may have again.
 from __future__ import annotations
 
 import asyncio
+import contextvars
+import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -18,8 +20,12 @@ from airflow_provider_pai_spot.hooks.pai_dlc import PaiDlcHook
 from airflow_provider_pai_spot.triggers.job_watcher import JobWatcher
 from airflow_provider_pai_spot.triggers.pace import Pace
 
+log = logging.getLogger(__name__)
+
 _CONNECTION_GOOD_FOR = 30.0
 """Seconds: a thousand triggers that start together ask Airflow once."""
+_FAILURE_GOOD_FOR = 4.0
+"""Seconds: a thousand triggers that start while Airflow's database is away do not ask for it one after the other."""
 
 
 @dataclass(slots=True)
@@ -29,6 +35,8 @@ class _ReadConnection:
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     connection: Any = None
     read_at: float = float("-inf")
+    error: Exception | None = None
+    failed_at: float = float("-inf")
 
 
 @dataclass(slots=True)
@@ -73,15 +81,40 @@ async def connection_of(conn_id: str, ask: Callable[[str], Awaitable[Any]] | Non
     Return a connection that was read by this loop within the last half minute.
 
     :param ask: how Airflow is asked; by `BaseHook.aget_connection` if None.
-    :raises AirflowNotFoundException: there is no such connection.
+    :raises AirflowNotFoundException: there is no such connection, or Airflow could not look it up: its triggerer does
+        not tell one from the other.
     """
     known = _of_this_loop().connections.setdefault(conn_id, _ReadConnection())
     async with known.lock:
         now = asyncio.get_running_loop().time()
-        if now - known.read_at >= _CONNECTION_GOOD_FOR:
+        if now - known.read_at < _CONNECTION_GOOD_FOR:
+            return known.connection
+        if known.error is not None and now - known.failed_at < _FAILURE_GOOD_FOR:
+            raise known.error.with_traceback(None)
+        try:
             known.connection = await (ask or PaiDlcHook.aget_connection)(conn_id)
-            known.read_at = now
+        except Exception as error:
+            _failed(conn_id, known, error)
+            raise
+        _answered(conn_id, known)
         return known.connection
+
+
+def _failed(conn_id: str, known: _ReadConnection, error: Exception) -> None:
+    if known.error is None:
+        _say(logging.WARNING, "Connection %r cannot be read from Airflow, trying again: %s", conn_id, error)
+    known.error, known.failed_at = error, asyncio.get_running_loop().time()
+
+
+def _answered(conn_id: str, known: _ReadConnection) -> None:
+    if known.error is not None:
+        _say(logging.INFO, "Connection %r can be read again", conn_id)
+    known.error, known.read_at = None, asyncio.get_running_loop().time()
+
+
+def _say(level: int, text: str, *args: object) -> None:
+    """Log what concerns all triggers, not into the log of the task whose trigger happened to ask."""
+    contextvars.Context().run(log.log, level, text, *args)
 
 
 def _of_this_loop() -> _Shared:

@@ -11,14 +11,16 @@ from typing import Any
 
 import pytest
 from airflow.sdk import Connection
+from airflow.sdk.exceptions import AirflowNotFoundException
 from scripted_dlc import ScriptedDlc, ids
 from virtual_time import LoopClock, in_virtual_time
 
+from airflow_provider_pai_spot.attempts.unseen import NOT_OBSERVED
 from airflow_provider_pai_spot.dlc.outcome import JobOutcome, Verdict
 from airflow_provider_pai_spot.emulator import DlcEmulator, JobPlan
 from airflow_provider_pai_spot.emulator.lifecycle import Phases
 from airflow_provider_pai_spot.hooks.pai_dlc import PaiDlcHook
-from airflow_provider_pai_spot.triggers import watchers
+from airflow_provider_pai_spot.triggers import watch, watchers
 from airflow_provider_pai_spot.triggers.spot_job import SpotJobTrigger
 from airflow_provider_pai_spot.triggers.watchers import connection_of, watcher_for
 
@@ -88,7 +90,7 @@ def test_a_thousand_who_need_a_connection_ask_airflow_once_and_again_half_a_minu
     assert asked == ["one", "one", "two"]
 
 
-def test_who_is_cancelled_while_asking_airflow_leaves_it_to_the_next_and_a_failure_is_not_kept() -> None:
+def test_who_is_cancelled_while_asking_airflow_leaves_it_to_the_next_and_a_failure_is_kept_for_seconds_only() -> None:
     asked: list[int] = []
 
     async def ask(_conn_id: str) -> str:
@@ -102,12 +104,84 @@ def test_who_is_cancelled_while_asking_airflow_leaves_it_to_the_next_and_a_failu
         first, second, third = (asyncio.create_task(connection_of("one", ask)) for _ in range(3))
         await asyncio.sleep(1.0)
         first.cancel()
-        with pytest.raises(LookupError):
-            await second
-        assert await third == "found"
+        for one in (second, third):
+            with pytest.raises(LookupError):
+                await one
+        await asyncio.sleep(4.0)
+        assert await connection_of("one", ask) == "found"
 
     in_virtual_time(story())
     assert len(asked) == 3
+
+
+def asking(monkeypatch: pytest.MonkeyPatch, works_from: float) -> list[float]:
+    """Let Airflow's look-up of connections fail until then, as its triggerer does when the database is away."""
+    asked: list[float] = []
+
+    async def ask(conn_id: str) -> Any:
+        now = asyncio.get_running_loop().time()
+        asked.append(now)
+        if now < works_from:
+            raise AirflowNotFoundException(f"The conn_id `{conn_id}` isn't defined")
+        return Connection(conn_id=conn_id, conn_type="pai_dlc", login="id", password="s", extra='{"region_id": "r"}')
+
+    monkeypatch.setattr(PaiDlcHook, "aget_connection", ask)
+    return asked
+
+
+def fresh_trigger() -> SpotJobTrigger:
+    made = SpotJobTrigger(job_id="dlc1", pai_dlc_conn_id="one")
+    made.clock = LoopClock()
+    return made
+
+
+def test_a_thousand_triggers_outlast_an_outage_of_airflow_and_say_so_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", watchers.__name__)
+    asked = asking(monkeypatch, works_from=600.0)
+
+    async def story() -> list[Any]:
+        return await asyncio.gather(*(watch._hook_in_time(fresh_trigger()) for _ in range(1000)))
+
+    found = in_virtual_time(story())
+    assert all(isinstance(hook, PaiDlcHook) for hook in found)
+    assert len(asked) <= 600 / 4 + 2
+    lines = [record.getMessage() for record in caplog.records if record.name == watchers.__name__]
+    assert [line.split(",")[0] for line in lines] == [
+        "Connection 'one' cannot be read from Airflow",
+        "Connection 'one' can be read again",
+    ]
+
+
+def test_a_connection_that_stays_away_ends_the_watching_after_the_tolerance_and_not_the_task(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asking(monkeypatch, works_from=float("inf"))
+
+    async def story() -> tuple[JobOutcome, float]:
+        [event] = [event.payload async for event in fresh_trigger().run()]
+        return JobOutcome.from_dict(event), asyncio.get_running_loop().time()
+
+    outcome, at = in_virtual_time(story())
+    assert (outcome.rule, outcome.job_id) == (NOT_OBSERVED, "dlc1")
+    assert "'one'" in outcome.evidence[0]
+    assert "isn't defined" in outcome.evidence[0]
+    assert 900.0 <= at <= 940.0
+
+
+def test_a_job_is_stopped_with_the_connection_it_was_watched_with_if_there_is_no_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asking(monkeypatch, works_from=float("inf"))
+    made = fresh_trigger()
+
+    async def story() -> Any:
+        assert await watch._hook_to_stop_with(made) is None
+        made.hook = hook()
+        return await watch._hook_to_stop_with(made)
+
+    assert in_virtual_time(story()) is made.hook
 
 
 @pytest.fixture
