@@ -4,23 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
+from airflow_provider_pai_spot.attempts.log_ends import LogCalls, read_end
 from airflow_provider_pai_spot.dlc.outcome import JobOutcome, Verdict
 from airflow_provider_pai_spot.dlc.pods import summary_has_failed
 from airflow_provider_pai_spot.dlc.progress import last_progress
 from airflow_provider_pai_spot.exceptions import PaiDlcError
 
-_READ_LINES = 2000  # GetPodLogs' own default for MaxLines
 _MAX_PODS = 4
-
-
-class LogCalls(Protocol):
-    """The call of the hook that is needed here."""
-
-    def get_pod_logs(self, job_id: str, pod_id: str, *, max_lines: int | None = None) -> list[str]:
-        """Return log lines of one pod."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +24,8 @@ class PodTail:
     problem: str = ""
     is_whole: bool = False
     """Whether all of the log was read, so that what is not in it was not written."""
+    goes_on: bool = False
+    """Whether lines may follow that could not be had."""
 
 
 def read_tails(hook: LogCalls, outcome: JobOutcome, lines: int) -> tuple[list[PodTail], JobOutcome]:
@@ -48,19 +42,26 @@ def read_tails(hook: LogCalls, outcome: JobOutcome, lines: int) -> tuple[list[Po
     progress: Mapping[str, Any] | None = None
     for pod_id in _telling_pods(outcome):
         try:
-            text = hook.get_pod_logs(outcome.job_id, pod_id, max_lines=_READ_LINES)
+            end = read_end(hook, outcome, pod_id, lines)
         except PaiDlcError as error:
             tails.append(PodTail(pod_id, (), str(error)))
             continue
-        kept = tuple(text[-lines:] if lines else ())
-        tails.append(PodTail(pod_id, kept, is_whole=len(text) < _READ_LINES))
-        progress = progress or last_progress(text)
+        kept = tuple(end.lines[-lines:] if lines else ())
+        tails.append(PodTail(pod_id, kept, is_whole=end.is_whole, goes_on=end.goes_on))
+        progress = progress or last_progress(end.lines)
     return tails, outcome.with_progress(progress or outcome.progress)
 
 
 def failing_pods(outcome: JobOutcome) -> frozenset[str]:
     """Return the ids of the pods that did not end well."""
     return frozenset(str(pod.get("pod_id")) for pod in outcome.pods if summary_has_failed(pod))
+
+
+def left_out(outcome: JobOutcome, tails: Sequence[PodTail]) -> list[str]:
+    """Return the ids of the pods whose end would tell as much as that of those that were read."""
+    failing, read = failing_pods(outcome), {tail.pod_id for tail in tails}
+    every = _pod_ids(outcome)
+    return [pod_id for pod_id in ([one for one in every if one in failing] or every) if pod_id not in read]
 
 
 def no_line_was_missed(outcome: JobOutcome, tails: Sequence[PodTail]) -> bool:

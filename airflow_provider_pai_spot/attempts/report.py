@@ -9,14 +9,16 @@ from typing import Any
 
 from airflow_provider_pai_spot.attempts.endings import describe
 from airflow_provider_pai_spot.attempts.ledger import Attempt
-from airflow_provider_pai_spot.attempts.pod_logs import PodTail, failing_pods
+from airflow_provider_pai_spot.attempts.pod_logs import PodTail, failing_pods, left_out
 from airflow_provider_pai_spot.dlc.duration import duration
 from airflow_provider_pai_spot.dlc.outcome import JobOutcome
+from airflow_provider_pai_spot.dlc.pods import short_pod_id
 
 XCOM_JOB_ID = "job_id"
 XCOM_OUTCOME = "outcome"
 XCOM_ATTEMPTS = "attempts"
 _SHOWN_ATTEMPTS = 50
+_NAMED_PODS = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,9 +84,13 @@ class Report:
                 self.log.warning("the log of %s could not be read: %s", tail.pod_id, tail.problem)
             elif tail.lines:
                 text = "\n".join(tail.lines)
-                self.log.error("last %d lines of %s:\n%s", len(tail.lines), tail.pod_id, text)
+                more = " (more may follow that could not be read)" if tail.goes_on else ""
+                self.log.error("last %d lines of %s%s:\n%s", len(tail.lines), tail.pod_id, more, text)
             else:
                 self.log.warning("%s wrote no log", tail.pod_id)
+        if others := left_out(outcome, read):
+            named = ", ".join(map(short_pod_id, others[:_NAMED_PODS])) + (", …" if len(others) > _NAMED_PODS else "")
+            self.log.warning("the logs of %d more pods are not shown here: %s", len(others), named)
 
 
 def _step(status: str, start: str, end: str) -> str:

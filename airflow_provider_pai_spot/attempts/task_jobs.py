@@ -19,9 +19,10 @@ from airflow_provider_pai_spot.attempts.identity import Owner
 from airflow_provider_pai_spot.attempts.judging import judge_with_events, rules_in_force
 from airflow_provider_pai_spot.attempts.ledger import HANDED_OVER, Attempt, AttemptLedger
 from airflow_provider_pai_spot.attempts.limits import WaitLimits, breached_before_stop
+from airflow_provider_pai_spot.attempts.log_ends import LogCalls
 from airflow_provider_pai_spot.attempts.moment import TryMoment
 from airflow_provider_pai_spot.attempts.newest import NewestFinder
-from airflow_provider_pai_spot.attempts.pod_logs import LogCalls, PodTail, no_line_was_missed, read_tails
+from airflow_provider_pai_spot.attempts.pod_logs import PodTail, no_line_was_missed, read_tails
 from airflow_provider_pai_spot.attempts.reattach import Action, NewestJob, decide, newest_state
 from airflow_provider_pai_spot.attempts.recovering import (
     MarketCalls,
@@ -398,8 +399,7 @@ class TaskJobs:
             return self.submit(terms=step.terms, reason=str(step))
         if step.reason:
             self.log.warning("%s; not resubmitting within this try: %s", ended, step.reason)
-        if waited_in_vain(outcome):
-            self.report.tails(outcome, tails)
+        self.report.tails(outcome, tails)
         note = f" {step.reason}; {self.moment}." if step.reason else ""
         error = error_for(outcome, note=note)
         raise error if isinstance(step, GiveUp) else SpotNoProgress(str(error), outcome)

@@ -19,7 +19,7 @@ class Logs:
     def __init__(self, logs: dict[str, list[str] | None]) -> None:
         self.logs = logs
 
-    def get_pod_logs(self, _job_id: str, pod_id: str, *, max_lines: int | None = None) -> list[str]:
+    def get_pod_logs(self, _job_id: str, pod_id: str, *, max_lines: int | None = None, **_from: Any) -> list[str]:
         lines = self.logs[pod_id]
         if lines is None:
             raise PaiDlcUnavailable("the node is gone")
