@@ -96,7 +96,8 @@ class Recoverer:
 
     @property
     def _own(self) -> JobTerms:
-        return JobTerms(bid=self.request.bid, ecs_spec=self.request.ecs_spec or None)
+        bid = next(iter(self.request.bids_by_role.values()), None)  # None: of arguments that cannot be used
+        return JobTerms(bid=bid, ecs_spec=self.request.ecs_spec or None)
 
     @property
     def _tally(self) -> Tally:

@@ -187,11 +187,16 @@ class TaskJobs:
         )
         self.report.job(job.job_id)
         self.log.info("re-attached to %s (%s), %s", job.job_id, job.status, self.moment)
-        if not attempt.terms_read and not attempt.on_demand:
+        if self.wanted.refusal is not None:
+            self.log.warning("%s is watched on, though none could follow it: %s", job.job_id, self.wanted.refusal)
+        elif not attempt.terms_read and not attempt.on_demand:
             self._verify_spot_terms(attempt, job.job_id, lambda: self.terms.of_found(self.wanted.request.body, job.raw))
         return Waiting(job.job_id)
 
     def _say_what_differs(self, attempt: Attempt) -> None:
+        if self.wanted.refusal is not None:
+            self.log.warning("stopping %s: what the task now asks for cannot be used", attempt.job_id)
+            return
         wanted = self.wanted.request.key_hashes
         keys = sorted(key for key in {*wanted, *attempt.key_hashes} if wanted.get(key) != attempt.key_hashes.get(key))
         if attempt.request_hash == self.wanted.request.request_hash:
@@ -210,9 +215,12 @@ class TaskJobs:
         :param reason: why recovery submits it, for the timeline.
         :param new_folder: whether to start over in a new checkpoint folder (a person cleared a success).
         :raises SpotTotalTimeout: the task's time is up.
-        :raises SpotSubmissionRefused: DLC will not take the request, or took it without its spot terms.
+        :raises SpotSubmissionRefused: the arguments cannot work, DLC will not take the request, or took it without its
+            spot terms.
         :raises InvalidVerdictRules: `[pai_spot] verdict_rules` cannot be used: how the job ends could not be told.
         """
+        if self.wanted.refusal is not None:
+            raise self.wanted.refusal
         rules_in_force()
         self._refuse_if_late()
         terms = self.recoverer.first_terms() if terms is None else terms

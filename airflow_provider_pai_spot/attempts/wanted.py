@@ -10,6 +10,7 @@ from airflow_provider_pai_spot.attempts.checkpoints import OFF
 from airflow_provider_pai_spot.attempts.identity import Owner
 from airflow_provider_pai_spot.attempts.limits import WaitLimits
 from airflow_provider_pai_spot.dlc.job_request import JobRequest
+from airflow_provider_pai_spot.exceptions import SpotSubmissionRefused
 from airflow_provider_pai_spot.recovery import SpotRecovery
 
 
@@ -18,6 +19,7 @@ class Wanted:
     """
     What the task asks for.
 
+    :param refusal: why no job can be submitted, as its arguments are now; `request` is then of no use.
     :param reattach: whether a live job of an earlier try is taken over; otherwise it is stopped first.
     :param total_deadline: no job is submitted after it.
     :param limits: those of a job, to tell a stop of ours that nobody recorded from a person's.
@@ -27,6 +29,7 @@ class Wanted:
 
     request: JobRequest
     recovery: SpotRecovery
+    refusal: SpotSubmissionRefused | None = None
     owner: Owner = Owner.TASK
     reattach: bool = True
     total_deadline: datetime | None = None

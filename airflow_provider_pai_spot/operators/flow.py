@@ -74,7 +74,14 @@ class OperatorFlow:
             rules_for_live_job(self.log)
 
     def begin(self) -> str | None:
-        """Take over what an earlier try left, or submit; then wait. Returns the id of the job that decided."""
+        """
+        Take over what an earlier try left, or submit; then wait. Returns the id of the job that decided.
+
+        :raises SpotSubmissionRefused: the arguments cannot work, and there is no job that could be taken over.
+        """
+        refusal = self.jobs.wanted.refusal
+        if refusal is not None and self.moment.try_number == 1 and self.jobs.ledger.newest is None:
+            raise refusal
         step = self.jobs.begin()
         return self._go_on(Ended(self._with_rest_of_log(step.outcome)) if isinstance(step, Ended) else step)
 

@@ -251,7 +251,7 @@ class SubmitSpotJobOperator(BaseOperator):
         """
         Return what this task asks for; a sensor asks its submit task for the same.
 
-        :raises SpotSubmissionRefused: the rendered arguments cannot work.
+        Rendered arguments that cannot work are its `refusal`.
         """
         from airflow_provider_pai_spot.operators.wanted import wanted_by
 

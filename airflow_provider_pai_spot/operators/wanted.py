@@ -29,15 +29,20 @@ if TYPE_CHECKING:
 
 def wanted_by(operator: SubmitSpotJobOperator, identity: TaskIdentity, hook: PaiDlcHook, moment: TryMoment) -> Wanted:
     """
-    Return what the task asks for.
+    Return what the task asks for; arguments that cannot work are a `refusal`, raised once a job is to be submitted.
 
-    :raises SpotSubmissionRefused: the rendered arguments cannot work.
+    A template may render to something else in each session: that must not end a job under way, nor lose its success.
     """
-    request = request_of(operator, identity, hook)
+    refusal = None
+    try:
+        request = request_of(operator, identity, hook)
+    except SpotSubmissionRefused as error:
+        request, refusal = _unusable_request(operator.workspace_id or hook.workspace_id), error
     for warning in request.warnings:
         operator.log.warning("%s", warning)
     return Wanted(
         request=request,
+        refusal=refusal,
         recovery=operator.recovery,
         owner=Owner.TASK if operator.wait_for_completion else Owner.RUN,
         reattach=operator.reattach,
@@ -68,6 +73,11 @@ def request_of(operator: SubmitSpotJobOperator, identity: TaskIdentity, hook: Pa
     except InvalidJobRequest as error:
         raise SpotSubmissionRefused(f"{operator.task_id}: {error}") from None
     return replace(request, warnings=(*request.warnings, *of_recovery))
+
+
+def _unusable_request(workspace_id: str | int | None) -> JobRequest:
+    """Return what equals no job's request, and names where the task's jobs are looked for."""
+    return JobRequest(body={"WorkspaceId": workspace_id, "JobSpecs": []}, resource_type="ECS", bids_by_role={})
 
 
 def deadlines_of(operator: SubmitSpotJobOperator, moment: TryMoment) -> tuple[datetime | None, datetime | None]:

@@ -9,6 +9,7 @@ import pytest
 from airflow.sdk import DAG
 
 from airflow_provider_pai_spot.attempts.identity import TaskIdentity
+from airflow_provider_pai_spot.attempts.moment import TryMoment
 from airflow_provider_pai_spot.exceptions import SpotSubmissionRefused
 from airflow_provider_pai_spot.hooks.pai_dlc import PaiDlcHook
 from airflow_provider_pai_spot.operators.spot_job import JOB_ARGUMENTS, SubmitSpotJobOperator
@@ -89,6 +90,14 @@ def test_refused_after_templating(arguments: dict[str, Any], word: str) -> None:
     rest = {name: value for name, value in given.items() if name not in templated and value is not None}
     with pytest.raises(SpotSubmissionRefused, match=word):
         _templated(templated, rest).request(IDENTITY, PaiDlcHook())
+
+
+def test_what_a_template_spoils_is_refused_only_where_a_job_is_to_be_submitted() -> None:
+    noon = datetime(2026, 11, 30, 12, tzinfo=UTC)
+    moment = TryMoment(try_number=2, max_tries=2, started_at=noon, run_started_at=noon)
+    wanted = _templated({"spot_discount_limit": 1.5}, FINE).wanted(IDENTITY, PaiDlcHook(), moment)
+    assert "1.5" in str(wanted.refusal)
+    assert operator().wanted(IDENTITY, PaiDlcHook(), moment).refusal is None
 
 
 def test_a_missing_workspace_is_refused_before_anything_is_submitted(monkeypatch: pytest.MonkeyPatch) -> None:
