@@ -106,3 +106,19 @@ def test_each_mapped_task_goes_on_with_its_own_job(emulator: DlcEmulator, run_da
     for index in range(3):
         assert jobs[str(index)]["UserCommand"] == f"train {index}"
         assert run.xcom("train", map_index=index) == jobs[str(index)]["JobId"]
+
+
+class Spoiled(SubmitSpotJobOperator):
+    """A Variable in its bid's template changes while its job runs."""
+
+    def execute_complete(self, context: Any, event: Mapping[str, Any]) -> Any:
+        self.spot_discount_limit = 1.5
+        return super().execute_complete(context, event)
+
+
+def test_a_success_is_not_lost_to_a_bid_that_changed_meanwhile(emulator: DlcEmulator, run_dag: Any) -> None:
+    with new_dag() as dag:
+        Spoiled(task_id="train", user_command="python train.py", **REQUEST)
+    run = run_dag(dag)
+    assert (run.task_states, run.tries) == ({"train": "success"}, {"train": 1})
+    assert [job["JobId"] for job in emulator.control.jobs()] == [run.xcom("train")]
