@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Generator, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, Protocol
 
 from airflow_provider_pai_spot.attempts.commands import (
@@ -29,6 +29,7 @@ from airflow_provider_pai_spot.attempts.limits import (
     breached_before_stop,
     seconds_to_next_limit,
 )
+from airflow_provider_pai_spot.attempts.stop_patience import StopPatience
 from airflow_provider_pai_spot.attempts.unseen import gone, not_observed
 from airflow_provider_pai_spot.dlc.duration import duration
 from airflow_provider_pai_spot.dlc.job import Job
@@ -36,8 +37,6 @@ from airflow_provider_pai_spot.dlc.outcome import JobOutcome, StopReason, Verdic
 from airflow_provider_pai_spot.dlc.status import Phase, is_decided, phase_of
 from airflow_provider_pai_spot.exceptions import PaiDlcUnavailable
 
-_STOP_PATIENCE = 60.0
-"""Seconds to wait for a stopped job to be over before its limit is reported (design: no event leaves a live job)."""
 GONE_PATIENCE = 60.0
 """Seconds a 404 must last before it is believed: a new job may not be visible everywhere at once (assumed)."""
 _STOP_POLL = 2.0
@@ -177,16 +176,27 @@ class _Follower:
             return judge(job, spot=self.spot).with_stop_reason(reason)
         self.log.warning("%s: %s reached while %s; stopping the job", self.job_id, reason.value, job.status)
         obstacles = (yield from self.obstacles(job)) if reason is StopReason.PENDING_TIMEOUT else ()
-        give_up_at = self.now() + timedelta(seconds=_STOP_PATIENCE)
-        answer = yield Stop(self.job_id)
-        while not is_decided(job.status) and self.now() < give_up_at:
-            if isinstance(answer, Exception):
-                self.log.warning("%s: the stop did not go through, trying again: %s", self.job_id, answer)
-                answer = yield Stop(self.job_id)
-            yield Wait(look_every)
-            job = self.read((yield Look(self.job_id))) or job
+        job = yield from self.stop(job, look_every)
         outcome = yield from self.conclude(job)
         return outcome if outcome.ended_by_itself else outcome.with_stop_reason(reason).with_evidence(obstacles)
+
+    def stop(self, job: Job, look_every: float) -> Generator[Command, Any, Job]:
+        """Stop the job, again and again if DLC does not take it, and return it as it was seen last."""
+        patience, told = StopPatience(self.now), False
+        answer = yield Stop(self.job_id)
+        while True:
+            patience.told(answer)
+            if isinstance(answer, Exception) and not told:
+                self.log.warning("%s: the stop did not go through, trying again: %s", self.job_id, answer)
+                told = True
+            yield Wait(look_every)
+            seen = self.read((yield Look(self.job_id)))
+            patience.looked(good=seen is not None or self.given_up is not None)
+            job = seen or job
+            if is_decided(job.status) or patience.is_over:
+                return job
+            if isinstance(answer, Exception):
+                answer = yield Stop(self.job_id)
 
     def obstacles(self, job: Job) -> Generator[Command, Any, tuple[str, ...]]:
         """Return the last events of a job that waits, pods first: an image that cannot be pulled says so there."""

@@ -25,6 +25,7 @@ InThread = Callable[..., Awaitable[Any]]
 _DEFAULT_PERIOD = 30.0
 _LOOKS_IN_FLIGHT = 2
 _STOPS_IN_FLIGHT = 4
+_STOPS_IN_A_ROW = 3  # while somebody waits to look: the end of other jobs must show, too
 _AT_ONCE = 1e-4
 """Seconds that are not worth a sleep."""
 
@@ -70,6 +71,7 @@ class Pace:
         self._looks = _Line(in_thread, _LOOKS_IN_FLIGHT)
         self._stops = _Line(in_stop_thread, _STOPS_IN_FLIGHT)
         self._last_at = float("-inf")
+        self._in_a_row = 0
         self._ushering: asyncio.Task[None] | None = None
         self._slow = False
 
@@ -84,7 +86,7 @@ class Pace:
         return await self._in_turn(self._looks, call)
 
     async def stop(self, call: Callable[[], Any]) -> Any:
-        """Stop one job; stops come before looks, because what is to be stopped costs money."""
+        """Stop one job; most stops come before looks, because what is to be stopped costs money."""
         return await self._in_turn(self._stops, call)
 
     async def _in_turn(self, line: _Line, call: Callable[[], Any]) -> Any:
@@ -131,11 +133,14 @@ class Pace:
                 await asyncio.sleep(pause)  # and then look again: DLC may have asked for more time
                 continue
             self._last_at = self._loop.time()
+            self._in_a_row = self._in_a_row + 1 if line is self._stops else 0
             line.let_one_go()
         self._ushering = None
 
     def _due_line(self) -> _Line | None:
-        return next((line for line in (self._stops, self._looks) if line.is_due), None)
+        if self._stops.is_due and not (self._looks.is_due and self._in_a_row >= _STOPS_IN_A_ROW):
+            return self._stops
+        return self._looks if self._looks.is_due else None
 
     def _next_at(self) -> float:
         return max(self._last_at + self.rhythm.single_gap(self._loop.time()), self.rhythm.open_at)

@@ -32,7 +32,8 @@ from airflow_provider_pai_spot.hooks.pai_dlc import PaiDlcHook
 from airflow_provider_pai_spot.triggers.dlc_threads import in_aside_thread, in_dlc_thread
 from airflow_provider_pai_spot.triggers.job_news import is_denied, says_enough
 from airflow_provider_pai_spot.triggers.job_watcher import News, Seat
-from airflow_provider_pai_spot.triggers.watchers import watcher_for
+from airflow_provider_pai_spot.triggers.pace import Pace
+from airflow_provider_pai_spot.triggers.watchers import pace_of, watcher_for
 
 _JITTER = (1.0, 1.2)
 _MAY_PASS = (PaiDlcThrottled, PaiDlcUnavailable)
@@ -88,7 +89,7 @@ class Pursuit:
         self._is_over = False
         self._heard = clock.now()
         self._alone_failing_since: datetime | None = None
-        self._stopped = False
+        self._pace: Pace | None = None
 
     async def to_the_end(self, following: Following) -> JobOutcome:
         """Answer until the job's end is known."""
@@ -115,14 +116,20 @@ class Pursuit:
                 return await in_aside_thread(answer, command, self._hook)
             case Look():
                 seat = self._seat
-                return self._noted(
-                    await (in_dlc_thread(answer, command, self._hook) if seat is None else self._look(command, seat))
-                )
+                return self._noted(await (self._singly(command) if seat is None else self._look(command, seat)))
+            case Stop():
+                return await self._singly(command)
             case ReadEvents() | ReadPodEvents() if self._is_over:
                 return await self._last_words(command)
-            case Stop():
-                self._leave()  # from now on the job is looked at every few seconds, singly
         return await in_dlc_thread(answer, command, self._hook)
+
+    async def _singly(self, command: Look | Stop) -> Any:
+        """Carry out a stop, from which on the job is looked at every few seconds, and in no list."""
+        if self._pace is None:
+            self._pace = pace_of(self._hook)
+            self._leave()
+        call = partial(answer, command, self._hook)
+        return await (self._pace.stop(call) if isinstance(command, Stop) else self._pace.ask(call))
 
     def _noted(self, found: Any) -> Any:
         self._is_over = isinstance(found, Mapping) and is_decided(str(found.get("Status")))
@@ -132,7 +139,7 @@ class Pursuit:
         """Read the events of a job that is over: they may be all that tells a loss from a failure, so ask again."""
         ask = partial(answer, command, self._hook)
         for pause in (*_EVENT_PAUSES, None):
-            found = await (in_dlc_thread(ask) if self._seat is None else self._seat.watcher.pace.ask(ask))
+            found = await pace_of(self._hook).ask(ask)
             if pause is None or not isinstance(found, _MAY_PASS):
                 break
             await self._clock.asleep(pause * random.uniform(*_JITTER))  # noqa: S311 - spreads the calls of many triggers

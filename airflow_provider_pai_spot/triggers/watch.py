@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import itertools
 import random
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Protocol
 
 from airflow_provider_pai_spot import settings
 from airflow_provider_pai_spot.attempts.airflow_state import task_is_over
+from airflow_provider_pai_spot.attempts.commands import Look, Stop
+from airflow_provider_pai_spot.attempts.drive import answer
 from airflow_provider_pai_spot.attempts.follow import follow
 from airflow_provider_pai_spot.attempts.identity import TaskIdentity
 from airflow_provider_pai_spot.attempts.judging import rules_for_live_job
@@ -18,6 +20,7 @@ from airflow_provider_pai_spot.attempts.limits import WaitLimits
 from airflow_provider_pai_spot.attempts.log_setup import stream_in_triggerer
 from airflow_provider_pai_spot.attempts.log_stream import LogStream
 from airflow_provider_pai_spot.attempts.queue_word import QueueWord
+from airflow_provider_pai_spot.attempts.stop_patience import StopPatience
 from airflow_provider_pai_spot.attempts.unseen import not_connected
 from airflow_provider_pai_spot.dlc.job import Job
 from airflow_provider_pai_spot.dlc.outcome import JobOutcome
@@ -29,13 +32,18 @@ from airflow_provider_pai_spot.triggers.dlc_threads import in_dlc_thread, in_sto
 from airflow_provider_pai_spot.triggers.early_question import EARLY_QUESTION
 from airflow_provider_pai_spot.triggers.pursuit import Pursuit, prepares_machines
 from airflow_provider_pai_spot.triggers.spot_job import SpotJobTrigger
-from airflow_provider_pai_spot.triggers.watchers import connection_of
+from airflow_provider_pai_spot.triggers.watchers import connection_of, pace_of
 
 __all__ = ["follow_to_the_end", "start_threads", "stop_if_task_is_over"]
 
 _ONCE = RetryRules(attempts=1)  # the trigger looks again anyway; waiting in one of the few threads would delay others
-_STOP_SEEN_WITHIN = 20.0
-"""Seconds in which a stop must show; below Airflow's `[triggerer] on_kill_timeout` of 30 s."""
+_STOP_SEEN_WITHIN = timedelta(seconds=20)
+"""In which a stop must show that DLC took."""
+_STOP_TAKEN_WITHIN = timedelta(minutes=2)
+"""
+For all of it, when a thousand tasks are ended together and DLC takes few stops a second. Airflow cancels `on_kill`
+after `[triggerer] on_kill_timeout`, 30 s, but waits for it (asyncio's `wait_for`), and `on_kill` goes on.
+"""
 _STOP_POLL = 1.0
 _CONNECTION_PAUSES = (2.0, 5.0, 10.0, 20.0, 30.0)
 """Seconds between two attempts to get the connection that a job is watched with."""
@@ -225,20 +233,43 @@ async def _task_is_over(trigger: SpotJobTrigger) -> bool:
 
 async def _stop_and_see(trigger: SpotJobTrigger, hook: PaiDlcHook) -> None:
     """Stop, and look until the stop shows: whether one accepted in an early state holds is not documented."""
-    job_id, clock = trigger.job_id, trigger.clock
-    give_up_at = clock.now().timestamp() + _STOP_SEEN_WITHIN
-    status = ""
-    while clock.now().timestamp() < give_up_at:
-        try:
-            await in_stop_thread(hook.stop_job, job_id)
-            status = Job(await in_stop_thread(hook.get_job, job_id)).status
-        except PaiDlcError as error:
-            trigger.log.warning("%s: the stop did not go through yet: %s", job_id, error)
-        if is_decided(status) or phase_of(status) is Phase.STOPPING:
-            trigger.log.info("%s is %s", job_id, status)
-            return
+    try:
+        async with asyncio.timeout(_STOP_TAKEN_WITHIN.total_seconds()):
+            status = await _stop_until_it_shows(trigger, hook)
+    except TimeoutError:
+        status = ""
+    if _shows(status):
+        trigger.log.info("%s is %s", trigger.job_id, status)
+    else:
+        trigger.log.error(
+            "%s is still %s; `pai-spot stop %s` stops it", trigger.job_id, status or "unseen", trigger.job_id
+        )
+
+
+async def _stop_until_it_shows(trigger: SpotJobTrigger, hook: PaiDlcHook) -> str:
+    """Return the last status seen, which may show no stop a while after DLC took it."""
+    job_id, clock, pace = trigger.job_id, trigger.clock, pace_of(hook)
+    patience = StopPatience(clock.now, taken_within=_STOP_TAKEN_WITHIN, shows_within=_STOP_SEEN_WITHIN)
+    told, status = False, ""
+    while not patience.is_over:
+        reply = await pace.stop(partial(answer, Stop(job_id), hook))
+        patience.told(reply)
+        if not isinstance(reply, PaiDlcError):
+            reply = await pace.ask(partial(answer, Look(job_id), hook))
+        patience.looked(good=True)
+        if not isinstance(reply, PaiDlcError):
+            status = Job(reply).status
+        elif not told:
+            told = True
+            trigger.log.warning("%s: the stop did not go through yet: %s", job_id, reply)
+        if _shows(status):
+            break
         await clock.asleep(_STOP_POLL)
-    trigger.log.error("%s is still %s; `pai-spot stop %s` stops it", job_id, status or "unseen", job_id)
+    return status
+
+
+def _shows(status: str) -> bool:
+    return is_decided(status) or phase_of(status) is Phase.STOPPING
 
 
 def _moment(text: str | None) -> datetime | None:

@@ -62,6 +62,7 @@ class ScriptedDlc:
 
     def stop_job(self, job_id: str) -> bool:
         """Answer StopJob."""
+        self.fault("StopJob", [job_id])
         self.stops.append(job_id)
         self.put(job_id, "Stopped", ReasonCode="JobStoppedByUser", GmtFinishTime=self.jobs[job_id]["GmtCreateTime"])
         return True

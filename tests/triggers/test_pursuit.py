@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+from collections import Counter
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from datetime import timedelta
 from typing import Any
@@ -293,6 +294,35 @@ def test_new_credentials_that_never_work_are_given_up_after_the_tolerance(dlc: S
 
     assert in_virtual_time(story()).rule == NOT_OBSERVED
     assert 7200.0 + 900.0 - 1.1 * PERIOD <= ended[0] <= 7200.0 + 900.0 + 1.2 * PERIOD
+
+
+@pytest.mark.parametrize(("count", "a_second"), [(300, 5), (300, 100)])
+def test_no_limit_of_many_is_told_while_a_job_lives_however_few_stops_dlc_takes(count: int, a_second: int) -> None:
+    dlc = ScriptedDlc()
+    jobs = dlc.add(ids(count))
+    taken: Counter[int] = Counter()
+
+    def throttle(operation: str, _ids: Sequence[str]) -> None:
+        if operation == "StopJob":
+            taken[int(dlc.time())] += 1
+            if taken[int(dlc.time())] > a_second:
+                raise PaiDlcThrottled("StopJob: HTTP 429", code="Throttling.User", status_code=429)
+
+    dlc.fault = throttle
+    told: list[tuple[float, str]] = []
+
+    async def one(job_id: str) -> None:
+        outcome = await pursue(dlc, job_id, pending_timeout=3900.0)  # of which an hour is over
+        assert outcome.stop_reason is StopReason.PENDING_TIMEOUT
+        told.append((dlc.time(), dlc.jobs[job_id]["Status"]))
+
+    async def story() -> None:
+        await asyncio.gather(*(one(job_id) for job_id in jobs))
+
+    in_virtual_time(story())
+    assert Counter(status for _, status in told) == {"Stopped": count}
+    assert max(at for at, _ in told) <= 300.0 + 240.0
+    assert sum(taken.values()) <= count * 2
 
 
 class Watching:
