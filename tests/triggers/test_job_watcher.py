@@ -325,7 +325,7 @@ def test_what_dlc_asks_to_wait_holds_for_every_job_of_the_connection(error: PaiD
             await asyncio.sleep(100.0)
             struck = asyncio.get_running_loop().time()
             dlc.fault = raising(error)
-            await asyncio.sleep(3.0)  # a list is due every 1.5 s
+            await asyncio.sleep(10.0)  # a list is due every 1.5 s
             dlc.fault = lambda _operation, _ids: None
             await asyncio.sleep(30.0)
             struck = next(at for at, _ in dlc.lists if at >= struck)
