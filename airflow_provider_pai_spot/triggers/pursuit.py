@@ -114,14 +114,15 @@ class Pursuit:
                 return await self._clock.asleep(seconds)
             case Do():
                 return await in_aside_thread(answer, command, self._hook)
-            case Look():
-                seat = self._seat
-                return self._noted(await (self._singly(command) if seat is None else self._look(command, seat)))
-            case Stop():
-                return await self._singly(command)
+            case Look() if self._seat is not None:
+                return self._noted(await self._look(command, self._seat))
+            case Look() | Stop():
+                return self._noted(await self._singly(command))
             case ReadEvents() | ReadPodEvents() if self._is_over:
-                return await self._last_words(command)
-        return await in_dlc_thread(answer, command, self._hook)
+                call = self._last_words(command)
+            case _:
+                call = in_dlc_thread(answer, command, self._hook)
+        return await call
 
     async def _singly(self, command: Look | Stop) -> Any:
         """Carry out a stop, from which on the job is looked at every few seconds, and in no list."""
