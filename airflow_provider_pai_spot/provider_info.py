@@ -176,7 +176,8 @@ def _options() -> dict[str, Any]:
         "poll_error_tolerance": _option(
             "float",
             "900",
-            "Seconds without one good answer from DLC after which waiting for a job is given up.",
+            "Seconds without one good answer from DLC, or without a usable connection, after which waiting for a job "
+            "is given up.",
         ),
         "unusual_wait": _option(
             "float",

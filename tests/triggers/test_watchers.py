@@ -170,6 +170,25 @@ def test_a_connection_that_stays_away_ends_the_watching_after_the_tolerance_and_
     assert 900.0 <= at <= 940.0
 
 
+@pytest.mark.parametrize(("rules", "threads"), [("", 0), ("no_such_package_at_all.RULES", 1)])
+def test_only_rules_of_ones_own_are_looked_for_in_a_thread(
+    monkeypatch: pytest.MonkeyPatch, rules: str, threads: int
+) -> None:
+    """A thousand triggers that start together would queue for it, behind calls to DLC."""
+    monkeypatch.setenv("AIRFLOW__PAI_SPOT__VERDICT_RULES", rules)
+    monkeypatch.setenv("AIRFLOW__PAI_SPOT__POLL_ERROR_TOLERANCE", "1")
+    asking(monkeypatch, works_from=float("inf"))
+    used: list[object] = []
+
+    async def counted(call: Any, *args: Any) -> Any:
+        used.append(call)
+        return call(*args)
+
+    monkeypatch.setattr(watch, "in_dlc_thread", counted)
+    assert in_virtual_time(watch.follow_to_the_end(fresh_trigger())).rule == NOT_OBSERVED
+    assert len(used) == threads
+
+
 def test_a_job_is_stopped_with_the_connection_it_was_watched_with_if_there_is_no_other(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
