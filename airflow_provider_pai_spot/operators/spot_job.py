@@ -53,6 +53,9 @@ JOB_ARGUMENTS = (
 """The arguments that describe the job; all are templated and coerced after rendering."""
 
 
+_DURATIONS = ("poll_interval", "log_poll_interval", "pending_timeout", "run_timeout", "total_timeout")
+
+
 class SubmitSpotJobOperator(BaseOperator):
     """
     Run one job on spot capacity of PAI DLC: submit, wait for capacity, run, and submit again what the market took.
@@ -235,6 +238,8 @@ class SubmitSpotJobOperator(BaseOperator):
     def _begin(self, context: Context) -> OperatorFlow:
         from airflow_provider_pai_spot.operators.flow import OperatorFlow
 
+        for name in _DURATIONS:  # an attribute may have been set to seconds after the task was made
+            setattr(self, name, as_timedelta(name, getattr(self, name)))
         self._flow = OperatorFlow(self, context)
         return self._flow
 

@@ -93,6 +93,12 @@ def test_a_revocation_is_resubmitted_within_the_try(emulator: DlcEmulator, run_d
     assert run.xcom("train") == attempts[-1]["job_id"]
 
 
+def test_a_duration_that_is_set_later_may_be_seconds_too(emulator: DlcEmulator, run_dag: Any) -> None:
+    dag = one_task(deferrable=True)
+    dag.get_task("train").poll_interval = 0.1
+    assert run_dag(dag).task_states == {"train": "success"}
+
+
 def test_losses_beyond_the_budget_go_to_airflow_s_retries(emulator: DlcEmulator, run_dag: Any) -> None:
     emulator.control.plan(IS_LOST, times=4)
     run = run_dag(one_task(retries=1, recovery={"max_revocations": 1}))
