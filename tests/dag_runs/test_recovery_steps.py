@@ -214,6 +214,7 @@ def bucket(tmp_path: Path) -> Iterator[Path]:
 
     store._STORE_CACHE.pop("oss", None)  # what an earlier look without such a provider left there
     attach("oss", fs=DirFileSystem(str(tmp_path), LocalFileSystem()))
+    (tmp_path / "bucket").mkdir()  # a bucket that is not there tells nothing
     yield tmp_path / "bucket"
     del store._STORE_CACHE["oss"]
 
