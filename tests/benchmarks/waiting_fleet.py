@@ -4,7 +4,7 @@ What waiting for many jobs costs, our way and others' in the same run, the emula
 Prints one JSON line for each way and number of jobs: median, least and most over the repetitions, and the ratio of its
 CPU to ours with as many jobs. The period is 30 s. All jobs wait for capacity and have limits. The words on long
 waits, a call for each job at each doubling of its wait, are switched off here; `storm.py` has them on.
-`waiting_fleet.py [REPETITIONS]`.
+`waiting_fleet.py [REPETITIONS [JOBS,JOBS...]]`, all numbers of jobs if none is given.
 """
 
 from __future__ import annotations
@@ -64,14 +64,15 @@ def measured(place: Place, way: str) -> dict[str, Any]:
     raise RuntimeError(f"{way} with {len(place.jobs)} jobs came to no result.")
 
 
-def main(repetitions: int) -> None:
+def main(repetitions: int, numbers: set[int]) -> None:
     """Measure every case in turn, as often as asked for, so that a noisy minute hits each of them."""
-    found: dict[tuple[str, int], list[dict[str, Any]]] = {case: [] for case in CASES}
+    cases = [case for case in CASES if case[0] == "none" or case[1] in numbers]
+    found: dict[tuple[str, int], list[dict[str, Any]]] = {case: [] for case in cases}
     for _ in range(repetitions):
-        for way, jobs in CASES:
+        for way, jobs in cases:
             with serving(jobs) as place:
                 found[way, jobs].append(measured(place, way))
-    beyond = {case: beyond_empty_loop(found, case) for case in CASES}
+    beyond = {case: beyond_empty_loop(found, case) for case in cases}
     for (way, jobs), runs in found.items():
         line = {"benchmark": "waiting_fleet", "way": way, "jobs": jobs, "runs": len(runs), **summary(runs)}
         line["cpu_percent_beyond_empty_loop"] = round(beyond[way, jobs], 3)
@@ -88,4 +89,7 @@ def beyond_empty_loop(found: dict[tuple[str, int], list[dict[str, Any]]], case: 
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 3)
+    main(
+        int(sys.argv[1]) if len(sys.argv) > 1 else 3,
+        set(map(int, sys.argv[2].split(","))) if len(sys.argv) > 2 else {jobs for _, jobs in CASES},
+    )
