@@ -279,11 +279,16 @@ class Submitter:
         late = give_up_at is not None and now + timedelta(seconds=pause) >= give_up_at
         if late or tries.are_used_up(error, now):
             raise _doubtful(error) if doubtful else error
-        self.log.warning("CreateJob took no effect (%s); trying again in %.0f s", error, pause)
-        if self.pace is not None and self.pace.is_kept and isinstance(error, PaiDlcThrottled):
-            self.pace.throttled(error.retry_after or _FIRST_BACKOFF)  # the next turn comes late enough
-        else:
-            self.clock.sleep(pause)
+        if not isinstance(error, PaiDlcThrottled):
+            self.log.warning("CreateJob took no effect (%s); trying again in %.0f s", error, pause)
+        elif tries.throttled == 1:
+            self.log.warning("CreateJob is throttled (%s); trying more slowly, for an hour at most", error)
+        if isinstance(error, PaiDlcThrottled) and self._all_slow_down(error):
+            return  # the next turn comes late enough
+        self.clock.sleep(pause)
+
+    def _all_slow_down(self, error: PaiDlcThrottled) -> bool:
+        return self.pace is not None and self.pace.throttled(error.retry_after or _FIRST_BACKOFF)
 
     def _wait_for_turn(self, give_up_at: datetime | None) -> None:
         if self.pace is None:

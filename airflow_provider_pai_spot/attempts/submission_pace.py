@@ -15,7 +15,7 @@ import math
 import os
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -85,6 +85,7 @@ class SubmissionPace:
         self._per_second = per_second
         self._clock = clock
         self._log = log
+        self._is_shared = False
 
     def wait_for_turn(self) -> None:
         """Wait until this process may submit; at once where the processes cannot meet, which is said."""
@@ -102,20 +103,17 @@ class SubmissionPace:
             self._say(turn - self._now())
             self._clock.sleep(turn - self._now())
 
-    def throttled(self, retry_after: float) -> None:
+    def throttled(self, retry_after: float) -> bool:
         """
-        Let everybody on this machine submit more slowly.
+        Let everybody on this machine submit more slowly; return whether that holds, and no wait of one's own is needed.
 
         :param retry_after: seconds in which nobody submits at all.
         """
-        if self._per_second > 0:
-            with self._queue() as queue:
-                queue.slow_down(self._now(), retry_after, self._per_second)
-
-    @property
-    def is_kept(self) -> bool:
-        """Whether there is a pace: who was throttled then need not wait by itself."""
-        return self._per_second > 0
+        if self._per_second <= 0:
+            return False
+        with self._queue() as queue:
+            queue.slow_down(self._now(), retry_after, self._per_second)
+        return self._is_shared
 
     def _say(self, seconds: float) -> None:
         if seconds >= _WORTH_SAYING:
@@ -131,22 +129,30 @@ class SubmissionPace:
 
     @contextmanager
     def _queue(self) -> Iterator[Queue]:
-        """Read the queue, and write what was made of it; nobody else does meanwhile."""
-        try:
-            # Not following a link: anybody may write to the folder for temporary files.
-            file = os.open(self._file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        except OSError as error:
-            self._log.warning("submissions of this machine cannot wait for each other: %s", error)
-            yield self._fresh()
-            return
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            queue = self._read(file)
+        """Read the queue, and write what was made of it; nobody else does meanwhile. Alone if the file is no use."""
+        self._is_shared = False
+        with ExitStack() as stack:
+            queue = self._fresh()
+            try:
+                # Not following a link: anybody may write to the folder for temporary files.
+                file = os.open(self._file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+                stack.callback(os.close, file)
+                fcntl.flock(file, fcntl.LOCK_EX)
+                queue = self._read(file)
+            except OSError as error:
+                self._say_alone(error)
+                yield queue
+                return
             yield queue
-            os.ftruncate(file, 0)
-            os.pwrite(file, json.dumps(asdict(queue)).encode(), 0)
-        finally:
-            os.close(file)
+            try:
+                os.ftruncate(file, 0)
+                os.pwrite(file, json.dumps(asdict(queue)).encode(), 0)
+                self._is_shared = True
+            except OSError as error:  # a full disk
+                self._say_alone(error)
+
+    def _say_alone(self, error: OSError) -> None:
+        self._log.warning("submissions of this machine cannot wait for each other: %s", error)
 
     def _fresh(self) -> Queue:
         return Queue(free=0.0, rate=self._per_second, rated=self._now())

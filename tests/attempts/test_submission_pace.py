@@ -221,6 +221,21 @@ def test_ten_minutes_of_throttling_cost_no_try(emulator: DlcEmulator, new_task: 
     assert task.clock.now() - began >= timedelta(minutes=2)
 
 
+@pytest.mark.parametrize("per_second", [10.0, 0.0], ids=["a file that is no use", "no pace"])
+def test_who_cannot_share_a_pace_waits_longer_and_longer_by_itself(
+    emulator: DlcEmulator, new_task: Any, tmp_path: Path, per_second: float
+) -> None:
+    task = new_task(run_id=f"alone-{per_second}")
+    folder = tmp_path / "there is no such folder"
+    emulator.control.fault("CreateJob", "throttle", times=5)
+    jobs, began = task.begin(), task.clock.now()
+    pace = pace_of(folder, jobs.clock, per_second=per_second, log=task.log)
+    jobs.submitter = replace(jobs.submitter, pace=pace)
+    assert isinstance(jobs.begin(), Waiting)
+    assert task.clock.now() - began >= timedelta(seconds=(2 + 4 + 8 + 16 + 32) / 2)
+    assert sum("CreateJob is throttled" in line for line in task.log.lines[-60:]) == 1
+
+
 def test_throttling_without_an_end_is_told(emulator: DlcEmulator, new_task: Any, tmp_path: Path) -> None:
     task = new_task(run_id="never")
     emulator.control.fault("CreateJob", "throttle", times=None)
