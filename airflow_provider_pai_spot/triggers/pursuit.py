@@ -26,7 +26,7 @@ from airflow_provider_pai_spot.attempts.limits import WaitLimits, breached
 from airflow_provider_pai_spot.clock import Clock
 from airflow_provider_pai_spot.dlc.job import Job
 from airflow_provider_pai_spot.dlc.outcome import JobOutcome
-from airflow_provider_pai_spot.dlc.status import JobStatus, is_decided
+from airflow_provider_pai_spot.dlc.status import has_machines, is_decided
 from airflow_provider_pai_spot.exceptions import PaiDlcError, PaiDlcThrottled, PaiDlcUnavailable
 from airflow_provider_pai_spot.hooks.pai_dlc import PaiDlcHook
 from airflow_provider_pai_spot.triggers.dlc_threads import in_aside_thread, in_dlc_thread
@@ -39,12 +39,6 @@ _JITTER = (1.0, 1.2)
 _MAY_PASS = (PaiDlcThrottled, PaiDlcUnavailable)
 _EVENT_PAUSES = (2.0, 5.0, 10.0, 20.0, 30.0, 50.0)
 """Seconds between two readings of the events of a job that is over: two minutes in all."""
-_HAS_MACHINES = (JobStatus.ENV_PREPARING, JobStatus.SANITY_CHECKING)
-
-
-def prepares_machines(status: str) -> bool:
-    """Whether a job has its machines and prepares them; what it then waits for shows in the events of its pods."""
-    return status in _HAS_MACHINES
 
 
 class _Read(NamedTuple):
@@ -73,7 +67,7 @@ class Pursuit:
         limits: WaitLimits,
         poll_interval: float,
         clock: Clock,
-        pods_needed: Callable[[str], bool] = prepares_machines,
+        pods_needed: Callable[[str], bool] = has_machines,
     ) -> None:
         self._job_id = job_id
         self._hook = hook

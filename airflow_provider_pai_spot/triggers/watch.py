@@ -24,13 +24,13 @@ from airflow_provider_pai_spot.attempts.stop_patience import StopPatience
 from airflow_provider_pai_spot.attempts.unseen import not_connected
 from airflow_provider_pai_spot.dlc.job import Job
 from airflow_provider_pai_spot.dlc.outcome import JobOutcome
-from airflow_provider_pai_spot.dlc.status import Phase, is_decided, phase_of
+from airflow_provider_pai_spot.dlc.status import Phase, has_machines, is_decided, phase_of
 from airflow_provider_pai_spot.exceptions import PaiDlcError
 from airflow_provider_pai_spot.hooks.pai_dlc import PaiDlcHook
 from airflow_provider_pai_spot.hooks.retrying import RetryRules
 from airflow_provider_pai_spot.triggers.dlc_threads import in_dlc_thread, in_stop_thread, start_threads
 from airflow_provider_pai_spot.triggers.early_question import EARLY_QUESTION
-from airflow_provider_pai_spot.triggers.pursuit import Pursuit, prepares_machines
+from airflow_provider_pai_spot.triggers.pursuit import Pursuit
 from airflow_provider_pai_spot.triggers.spot_job import SpotJobTrigger
 from airflow_provider_pai_spot.triggers.watchers import connection_of, pace_of
 
@@ -81,7 +81,7 @@ async def _outcome_of(trigger: SpotJobTrigger) -> JobOutcome:
         limits=limits,
         poll_interval=trigger.poll_interval,
         clock=clock,
-        pods_needed=prepares_machines if logs is None else _always,
+        pods_needed=has_machines if logs is None else _always,
     )
     following = follow(
         trigger.job_id,
