@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 from observing import TaskInstance
 from strikes import Moment, Striker
+from task_processes import task_process
 from timetable import Trouble
 
 SIGKILLED = -9
@@ -52,6 +54,15 @@ def processes() -> Iterator[list[subprocess.Popen[bytes]]]:
         process.wait()
 
 
+def until_it_has_its_title(uuid: str) -> None:
+    """`Popen` returns in the middle of exec, when a process has no command line for a moment."""
+    for _ in range(1000):
+        if task_process(uuid) is not None:
+            return
+        time.sleep(0.01)
+    pytest.fail("the process never had its title")
+
+
 def struck(airflow: Any, processes: list[subprocess.Popen[bytes]]) -> tuple[Striker, subprocess.Popen[bytes]]:
     """Let a task submit while a striker waits for that; everything that it does later is done at once."""
     later: list[Callable[[], object]] = []
@@ -67,6 +78,7 @@ def struck(airflow: Any, processes: list[subprocess.Popen[bytes]]) -> tuple[Stri
     title = f"airflow worker -- {airflow.task_instances('')[0].uuid}"
     process = subprocess.Popen([title, "60"], executable="/bin/sleep")
     processes.append(process)
+    until_it_has_its_title(airflow.task_instances("")[0].uuid)
     striker.arm(Trouble.KILL_TASK)
     airflow.created.append({"job_id": "dlc1", "detail": {"display_name": airflow.work}})
     striker.look()
