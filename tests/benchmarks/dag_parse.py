@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import json
 import statistics
-import subprocess
 import sys
 from typing import Any
+
+from fresh_process import printed_number
 
 TASKS = 20
 HEAD = """
@@ -50,14 +51,12 @@ print((time.process_time() - start) * 1000)
 def cost(imports: str, task: str) -> float:
     """Return the CPU milliseconds of one parse, in a process of its own."""
     text = HEAD.format(imports=imports, tasks=TASKS, task=task)
-    command = [sys.executable, "-c", PROGRAM]
-    printed = subprocess.run(command, input=text, check=True, capture_output=True, text=True).stdout
-    return float(printed.splitlines()[-1])
+    return printed_number(PROGRAM, text)
 
 
 def main(repetitions: int) -> None:
     """Measure all in turn, so that a noisy minute hits each of them."""
-    rounds = [{name: cost(*parts) for name, parts in FILES.items()} for _ in range(repetitions)]
+    rounds = [{name: cost(*parts) for name, parts in FILES.items()} for _ in range(repetitions + 1)][1:]
     medians = {name: statistics.median(one[name] for one in rounds) for name in FILES}
     line: dict[str, Any] = {"benchmark": "dag_parse", "tasks": TASKS, "runs": len(rounds)}
     for name in FILES:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 import statistics
-import subprocess
-import sys
 from typing import Any
+
+from fresh_process import printed_number
 
 RUNS = 9
 OURS = {
@@ -31,9 +31,7 @@ print((time.process_time() - start) * 1000)
 
 def cost(module: str) -> float:
     """Return the CPU milliseconds of one import, in a process of its own."""
-    command = [sys.executable, "-c", PROGRAM.format(module=module)]
-    printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    return float(printed.splitlines()[-1])
+    return printed_number(PROGRAM.format(module=module))
 
 
 def summary(milliseconds: list[float], standard: float) -> dict[str, Any]:
@@ -50,7 +48,7 @@ def summary(milliseconds: list[float], standard: float) -> dict[str, Any]:
 def main() -> None:
     """Measure all in turn, so that a noisy minute hits each of them."""
     modules = OURS | STANDARD
-    rounds = [{name: cost(module) for name, module in modules.items()} for _ in range(RUNS)]
+    rounds = [{name: cost(module) for name, module in modules.items()} for _ in range(RUNS + 1)][1:]
     costs = {name: [one[name] for one in rounds] for name in modules}
     standard = statistics.median(costs["standard operator"])
     result = {name: summary(values, standard) for name, values in costs.items()}
