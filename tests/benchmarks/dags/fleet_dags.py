@@ -26,7 +26,7 @@ class ProcessTrigger(BaseTrigger):
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Return the class path and its argument."""
-        return ("waiting_fleet.ProcessTrigger", {"seconds": self.seconds})
+        return ("fleet_dags.ProcessTrigger", {"seconds": self.seconds})
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Measure."""
