@@ -57,7 +57,7 @@ def wait_until(holds: Callable[[], bool], what: str) -> None:
         with contextlib.suppress(httpx.HTTPError):  # an API server on SQLite is overtaxed now and then
             if holds():
                 return
-        time.sleep(5.0)
+        time.sleep(15.0)
     raise RuntimeError(f"waited {PATIENCE:.0f} s in vain until {what}.")
 
 
