@@ -23,6 +23,10 @@ _GATHER = 1.0
 _GOLDEN = 0.6180339887498949  # its multiples spread evenly over a period, however many there are
 _FIRST_BACKOFF = 1.0
 _LARGER_AGAIN_AFTER = 20.0  # periods without a refusal, after which a job's batches double with each answered one
+_SUSPECT = 5
+"""Failures in a row, other lists being answered meanwhile, after which one id of a list may be why it fails."""
+_SMALLER_PROBES_AFTER = 3
+"""Lists in a row that nobody answered, after which the next is shorter: one id may spoil them all."""
 _OUT = float("inf")
 YOUNG_PERIODS = 0.5
 """A young job's period, as a part of the wished one."""
@@ -37,6 +41,7 @@ class Turn:
     :param at_most: how many ids its batch may have; halved when one was refused.
     :param young_until: it is looked at more often before this moment.
     :param failures: looks that found nothing, in a row.
+    :param failed_after: how many lists had been answered when it failed last.
     :param alone: DLC refused a list of nothing but this id, so it is in none for a while.
     """
 
@@ -46,6 +51,7 @@ class Turn:
     at_most: int
     fresh: bool = True
     failures: int = 0
+    failed_after: int = 0
     refused_at: float = 0.0
     young_until: float = 0.0
     alone: bool = False
@@ -73,6 +79,7 @@ class Rounds:
         self._last_gathered = float("-inf")
         self._groups = itertools.count(1)
         self._alone: set[Turn] = set()
+        self._answers = 0
         self._vain = 0
         self._probe_at = float("-inf")
 
@@ -127,11 +134,11 @@ class Rounds:
     def take(self, now: float) -> list[Turn]:
         """Return the jobs to ask for now, the most urgent and those due soon; they are out until put back."""
         batch: list[Turn] = []
-        limit = self._size
+        limit = max(1, self._size >> max(0, self._vain - _SMALLER_PROBES_AFTER + 1))
         for turn in self._urgent_first():
-            if len(batch) >= min(limit, turn.at_most) or turn.due > now + _SOON * self._period_of(turn, now):
-                break
             limit = min(limit, turn.at_most)
+            if len(batch) >= limit or turn.due > now + _SOON * self._period_of(turn, now):
+                break
             heapq.heappop(self._heap)
             turn.due = _OUT
             batch.append(turn)
@@ -145,6 +152,7 @@ class Rounds:
         jitter = self._rng.uniform(*_JITTER)
         phase = next(self._groups) * _GOLDEN % 1.0
         self._recover()
+        self._answers += 1
         if any(turn.alone for turn in batch):
             self._together_again(now)
         for turn in batch:
@@ -163,11 +171,20 @@ class Rounds:
         """
         if everywhere:
             self._slow_down(batch, now)
+            self._suspect(batch, now)
         jitter = self._rng.uniform(0.5, 1.0)
         for turn in batch:
             turn.failures += 1
             backoff = min(turn.period, _FIRST_BACKOFF * 2 ** min(turn.failures - 1, 16))
             self._put_back(turn, now + (turn.period if hopeless else backoff * jitter))
+
+    def _suspect(self, batch: list[Turn], now: float) -> None:
+        """Put into shorter lists who failed again while others are answered: so the id that spoils them is found."""
+        for turn in batch:
+            others_are_answered = self._answers > turn.failed_after
+            if turn.failures + 1 >= _SUSPECT and others_are_answered:
+                turn.at_most, turn.refused_at = max(1, len(batch) // 2), now
+            turn.failed_after = self._answers
 
     def _slow_down(self, batch: list[Turn], now: float) -> None:
         """Let one list, whichever is the next, find out whether any is answered again: soon, then later and later."""

@@ -290,7 +290,35 @@ def test_an_id_that_dlc_refuses_in_every_list_is_told_as_not_shown() -> None:
     in_virtual_time(story())
 
 
-def test_a_clock_that_is_off_for_some_minutes_splits_no_list() -> None:
+def test_an_id_that_dlc_fails_on_lets_its_neighbours_be_heard_of() -> None:
+    """All of them were in its list, and no other list tells that DLC is there."""
+
+    async def story() -> None:
+        dlc = ScriptedDlc()
+        async with watching(dlc) as watcher:
+            jobs = dlc.add(ids(60))
+            seats = seats_of(watcher, jobs)
+            await asyncio.gather(*(seat.first_news() for seat in seats))
+
+            def spoil(_operation: str, asked: Sequence[str]) -> None:
+                if jobs[7] in asked:
+                    raise PaiDlcUnavailable("HTTP 500", status_code=500)
+
+            dlc.fault = spoil
+            await asyncio.sleep(10 * PERIOD)
+            spoiled = seats.pop(7)
+            assert "HTTP 500" in str(spoiled.news.error)
+            assert all(seat.news.error is None for seat in seats)
+            dlc.put(jobs[3], "Running")
+            await asyncio.sleep(1.2 * PERIOD)
+            assert seats[3].news.item is not None
+            assert seats[3].news.item["Status"] == "Running"
+            leave([*seats, spoiled])
+
+    in_virtual_time(story())
+
+
+def test_a_clock_that_is_off_for_some_minutes_leaves_lists_whole() -> None:
     async def story() -> None:
         dlc = ScriptedDlc()
         async with watching(dlc) as watcher:
@@ -299,10 +327,12 @@ def test_a_clock_that_is_off_for_some_minutes_splits_no_list() -> None:
             dlc.fault = raising(PaiDlcRefused("clock", code="InvalidTimeStamp.Expired", status_code=400))
             await asyncio.sleep(10 * PERIOD)
             assert all("clock" in str(seat.news.error) for seat in seats)
-            assert {len(batch) for _, batch in dlc.lists} == {100}
             dlc.fault = lambda _operation, _ids: None
             await asyncio.sleep(2 * PERIOD)
             assert all(seat.news.error is None and seat.news.item for seat in seats)
+            dlc.lists.clear()
+            await asyncio.sleep(2 * PERIOD)
+            assert {len(batch) for _, batch in dlc.lists} == {100}
             leave(seats)
 
     in_virtual_time(story())

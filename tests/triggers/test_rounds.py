@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import random
+import statistics
 from collections import Counter
 
 import pytest
@@ -231,9 +233,53 @@ def test_a_list_that_always_fails_does_not_hold_up_the_others() -> None:
             rounds.failed(batch, now, everywhere=True)
             continue
         rounds.answered(batch, now)
-        longest = max(longest, *(now - seen[turn] for turn in batch))
+        longest = max(longest, *(now - seen[turn] for turn in set(batch).difference(turns[:SIZE])), 0.0)
         seen |= dict.fromkeys(batch, now)
     assert longest <= 1.2 * PERIOD
+
+
+def heard_of(rounds: Rounds, turns: list[Turn], spoils: Turn, end: float) -> dict[Turn, list[float]]:
+    """Walk through a time in which every list with one certain id fails; return when each job was heard of."""
+    now, heard = 0.0, {turn: [0.0] for turn in turns}
+    while (due := rounds.next_at(now)) is not None and max(due, now) < end:
+        now = max(due, now)
+        batch = rounds.take(now)
+        if spoils in batch:
+            rounds.failed(batch, now, everywhere=True)
+            continue
+        rounds.answered(batch, now)
+        for turn in batch:
+            heard[turn].append(now)
+    return heard
+
+
+@pytest.mark.parametrize("at", [0, 20, 39])
+@pytest.mark.parametrize("count", [40, 100, 1_000])
+def test_an_id_that_dlc_fails_on_silences_its_neighbours_for_minutes_only(count: int, at: int) -> None:
+    rounds = Rounds(SIZE, Rhythm(PERIOD), random.Random(1))
+    turns = [rounds.enter(name, PERIOD, 0.0) for name in names(count)]
+    heard = heard_of(rounds, turns, turns[at], 60 * PERIOD)
+    assert heard.pop(turns[at]) == [0.0]
+    gaps = [max(later - earlier for earlier, later in itertools.pairwise(times)) for times in heard.values()]
+    assert max(gaps) <= 12 * PERIOD
+    assert min(times[-1] for times in heard.values()) >= 57 * PERIOD
+
+
+def test_a_dlc_that_fails_every_second_time_splits_few_lists() -> None:
+    rng = random.Random(1)
+    rounds = Rounds(SIZE, Rhythm(PERIOD), rng)
+    for name in names(3_000):
+        rounds.enter(name, PERIOD, 0.0)
+    now, sizes = 0.0, []
+    while (due := rounds.next_at(now)) is not None and max(due, now) < 20 * PERIOD:
+        now = max(due, now)
+        batch = rounds.take(now)
+        sizes.append(len(batch))
+        if rng.random() < 0.5:
+            rounds.failed(batch, now, everywhere=True)
+        else:
+            rounds.answered(batch, now)
+    assert statistics.mean(sizes) >= 0.7 * SIZE
 
 
 def test_what_will_not_pass_by_itself_is_asked_for_once_a_period() -> None:
