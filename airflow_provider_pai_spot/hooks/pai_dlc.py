@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Self
 
@@ -103,6 +104,15 @@ class PaiDlcHook(BaseHook):
         """
         hook = cls(connection.conn_id, region_id, workspace_id, retry_rules=retry_rules, clock=clock)
         hook._settings = parse_connection(connection, region_id=region_id, workspace_id=workspace_id)
+        return hook
+
+    def in_workspace(self, workspace_id: str) -> Self:
+        """Return a hook like this one, for another workspace."""
+        settings = self.settings
+        hook = type(self)(
+            self.pai_dlc_conn_id, self._region_id, workspace_id, retry_rules=self._retry_rules, clock=self._clock
+        )
+        hook._settings = replace(settings, workspace_id=workspace_id)  # noqa: SLF001 - of the same class
         return hook
 
     # --- what the connection says -----------------------------------------------------------------

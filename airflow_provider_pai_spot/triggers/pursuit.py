@@ -84,6 +84,9 @@ class Pursuit:
         self._heard = clock.now()
         self._alone_failing_since: datetime | None = None
         self._pace: Pace | None = None
+        self._home: PaiDlcHook | None = None
+        self._workspace: str | None = None
+        """Where the job turned out to be, '' if it cannot be listed there; None while that is not known."""
 
     async def to_the_end(self, following: Following) -> JobOutcome:
         """Answer until the job's end is known."""
@@ -155,9 +158,11 @@ class Pursuit:
 
     async def _look(self, look: Look, seat: Seat) -> Any:
         news = await seat.first_news()
-        if news.error is not None and is_denied(news.error) and await self._moved(news):
+        if news.error is not None and is_denied(news.error) and (self._went_home() or await self._moved(news)):
             return await self._look(look, self._sit_down())
         self._acted_on = news.version
+        if news.item is not None:
+            self._home = None
         # The list does not show the job, or calls it over: if GetJob sees that otherwise, no change will be told.
         self._restless = news.error is None and (news.item is None or is_decided(str(news.item.get("Status"))))
         if news.error is not None:
@@ -212,6 +217,8 @@ class Pursuit:
             return await self._look(look, self._sit_down())
         failing_since = self._alone_failing_since
         if failing_since is None:
+            if news.item is None and news.error is None:
+                self._go_to_workspace_of(found)
             return found
         if news.item is not None and news.error is None and self._is_over_tolerance(failing_since):
             return news.item
@@ -257,12 +264,32 @@ class Pursuit:
             self._seat.leave()
             self._seat = None
 
+    def _go_to_workspace_of(self, found: Mapping[str, Any]) -> None:
+        """Sit where lists show the job: GetJob tells of any workspace's, ListJobs of those of one."""
+        workspace = str(found.get("WorkspaceId") or "")
+        if self._workspace is not None or workspace in ("", self._hook.workspace_id):
+            return
+        self._workspace, self._home, self._heard = workspace, self._hook, self._clock.now()
+        self._leave()
+        self._hook = self._hook.in_workspace(workspace)
+        self._sit_down()
+
+    def _went_home(self) -> bool:
+        """Whether the job was looked for in a workspace whose jobs the caller may not list; it is not again."""
+        if self._home is None:
+            return False
+        self._leave()
+        self._hook, self._home, self._workspace = self._home, None, ""
+        return True
+
     async def _moved(self, news: News) -> bool:
         """Whether the connection has other credentials by now; they are used from now on, and may be wrong as well."""
         try:
             hook = await self._renew()
         except Exception:  # noqa: BLE001 - why DLC refuses is told; that Airflow does not answer either is no news
             return False
+        if self._workspace:
+            hook = hook.in_workspace(self._workspace)
         if hook.fingerprint == self._hook.fingerprint:
             return False
         self._heard = self._last_good(news)

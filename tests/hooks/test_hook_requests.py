@@ -105,6 +105,16 @@ def test_the_workspace_of_the_connection_fills_a_body_that_names_none(hook: Any,
     assert json.loads(dlc.seen[0].body)["WorkspaceId"] == "7"
 
 
+def test_another_workspace_is_listed_by_a_hook_of_its_own(hook: Any, dlc: Any) -> None:
+    dlc.script(dlc.answer(body={"Jobs": [], "TotalCount": 0}))
+    here = hook(retry_rules=RetryRules(attempts=1))
+    there = here.in_workspace("8")
+    assert there.list_page(["dlc1"]) == []
+    assert dlc.seen[0].query["WorkspaceId"] == "8"
+    assert (here.workspace_id, there.workspace_id) == ("7", "8")
+    assert here.fingerprint != there.fingerprint == here.in_workspace("8").fingerprint
+
+
 @pytest.mark.parametrize("failing", RETRIABLE)
 def test_delete_job_is_sent_exactly_once(hook: Any, dlc: Any, failing: Any) -> None:
     dlc.script(dlc.answer(**failing))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
@@ -18,12 +18,15 @@ class ScriptedDlc:
     Stands in for the hook.
 
     :param fault: called with the operation's name and what it is about; raises what shall go wrong.
+    :param faults: the same for those of a fingerprint, instead.
     """
 
     jobs: dict[str, dict[str, Any]] = field(default_factory=dict)
     hidden: set[str] = field(default_factory=set)
     fault: Callable[[str, Sequence[str]], None] = lambda _operation, _ids: None
+    faults: dict[str, Callable[[str, Sequence[str]], None]] = field(default_factory=dict)
     fingerprint: str = "one"
+    workspace_id: str = "1"
     pai_dlc_conn_id: str = "pai_dlc_default"
     lists: list[tuple[float, list[str]]] = field(default_factory=list)
     singles: list[tuple[float, str]] = field(default_factory=list)
@@ -49,20 +52,25 @@ class ScriptedDlc:
     def list_page(self, job_ids: Sequence[str]) -> list[Any]:
         """Answer ListJobs."""
         self.lists.append((self.time(), list(job_ids)))
-        self.fault("ListJobs", job_ids)
-        return [self.jobs[one] for one in job_ids if one in self.jobs and one not in self.hidden]
+        self._fail("ListJobs", job_ids)
+        asked = [self.jobs[one] for one in job_ids if one in self.jobs and one not in self.hidden]
+        return [job for job in asked if job.get("WorkspaceId", self.workspace_id) == self.workspace_id]
+
+    def in_workspace(self, workspace_id: str) -> ScriptedDlc:
+        """Return the same DLC as asked about another workspace."""
+        return replace(self, workspace_id=workspace_id, fingerprint=f"{self.fingerprint}-{workspace_id}")
 
     def get_job(self, job_id: str) -> dict[str, Any]:
         """Answer GetJob."""
         self.singles.append((self.time(), job_id))
-        self.fault("GetJob", [job_id])
+        self._fail("GetJob", [job_id])
         if job_id not in self.jobs:
             raise PaiDlcNotFound("GetJob: HTTP 404", code="NotFound", status_code=404)
         return self.jobs[job_id] | {"Pods": []}
 
     def stop_job(self, job_id: str) -> bool:
         """Answer StopJob."""
-        self.fault("StopJob", [job_id])
+        self._fail("StopJob", [job_id])
         self.stops.append(job_id)
         self.put(job_id, "Stopped", ReasonCode="JobStoppedByUser", GmtFinishTime=self.jobs[job_id]["GmtCreateTime"])
         return True
@@ -74,6 +82,9 @@ class ScriptedDlc:
     def get_pod_events(self, job_id: str, pod_id: str) -> list[str]:
         """Answer GetPodEvents."""
         return [f"an event of {job_id}'s {pod_id}"]
+
+    def _fail(self, operation: str, about: Sequence[str]) -> None:
+        self.faults.get(self.fingerprint, self.fault)(operation, about)
 
     def calls_between(self, start: float, end: float) -> int:
         """Return how many requests of any kind were sent in that time."""

@@ -7,6 +7,7 @@ import logging
 import random
 from collections import Counter
 from collections.abc import Awaitable, Callable, Generator, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -153,6 +154,37 @@ def test_a_job_that_the_list_does_not_show_is_asked_for_singly_until_it_does(dlc
 def test_a_job_that_the_list_never_shows_still_ends(dlc: ScriptedDlc) -> None:
     dlc.hidden.add(JOB)
     assert outcome_of(dlc, (300.0, lambda: dlc.put(JOB, "Succeeded"))).verdict is Verdict.SUCCEEDED
+
+
+def test_a_job_of_another_workspace_is_listed_there_after_one_single_look(dlc: ScriptedDlc) -> None:
+    dlc.put(JOB, "Queuing", WorkspaceId="2")
+    renewed = replace(dlc, fingerprint="two")
+    outcome = outcome_of(dlc, (3_000.0, lambda: dlc.put(JOB, "Succeeded")), renew=lambda: renewed)
+    assert outcome.verdict is Verdict.SUCCEEDED
+    assert [at for at, _ in dlc.singles if at < 3_000.0] == [pytest.approx(0.05, abs=0.05)]
+    assert len(dlc.lists) >= 100
+
+
+def test_a_workspace_whose_jobs_may_not_be_listed_costs_single_looks_and_no_task(dlc: ScriptedDlc) -> None:
+    dlc.put(JOB, "Queuing", WorkspaceId="2")
+    dlc.faults["one-2"] = raising(PaiDlcRefused("ListJobs: HTTP 403", code="Forbidden.RAM", status_code=403))
+    outcome = outcome_of(dlc, (3_000.0, lambda: dlc.put(JOB, "Succeeded")), poll_error_tolerance=60.0)
+    assert outcome.verdict is Verdict.SUCCEEDED
+    assert len(dlc.singles) >= 80
+
+
+def test_credentials_that_are_renewed_are_used_in_the_other_workspace_as_well(dlc: ScriptedDlc) -> None:
+    dlc.put(JOB, "Queuing", WorkspaceId="2")
+    expired = raising(PaiDlcRefused("ListJobs: HTTP 403", code="InvalidSecurityToken.Expired", status_code=403))
+    outcome = outcome_of(
+        dlc,
+        (300.0, lambda: dlc.faults.update({"one": expired, "one-2": expired})),
+        (3_000.0, lambda: dlc.put(JOB, "Succeeded")),
+        renew=lambda: replace(dlc, fingerprint="two"),
+        poll_error_tolerance=60.0,
+    )
+    assert outcome.verdict is Verdict.SUCCEEDED
+    assert len([at for at, _ in dlc.singles if at < 3_000.0]) <= 2
 
 
 def test_a_list_that_is_ahead_of_getjob_does_not_put_the_waiting_to_sleep(dlc: ScriptedDlc) -> None:

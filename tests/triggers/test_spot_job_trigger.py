@@ -60,13 +60,13 @@ def emulator(monkeypatch: pytest.MonkeyPatch) -> Iterator[DlcEmulator]:
         yield running
 
 
-def submit(emulator: DlcEmulator, plan: JobPlan | None = None) -> str:
+def submit(emulator: DlcEmulator, plan: JobPlan | None = None, **changes: Any) -> str:
     if plan is not None:
         emulator.control.plan(plan)
     spot = {"SpotStrategy": "SpotWithPriceLimit", "SpotDiscountLimit": 0.6}
     role = {"Type": "Worker", "Image": "i", "PodCount": 1, "EcsSpec": "ecs.g7.xlarge", "SpotSpec": spot}
     body = {"DisplayName": "t", "JobType": "PyTorchJob", "JobSpecs": [role], "UserCommand": "x", "WorkspaceId": "1"}
-    return PaiDlcHook().create_job(body)
+    return PaiDlcHook().create_job(body | changes)
 
 
 def trigger(job_id: str, **changes: Any) -> SpotJobTrigger:
@@ -126,6 +126,16 @@ async def test_it_fires_once_with_a_small_versioned_outcome(emulator: DlcEmulato
     assert len(json.dumps(event)) < 10_000
     outcome = JobOutcome.from_dict(event)
     assert (outcome.job_id, outcome.verdict) == (job_id, Verdict.SUCCEEDED)
+
+
+async def test_jobs_of_another_workspace_than_the_connection_s_are_listed_there(emulator: DlcEmulator) -> None:
+    jobs = [submit(emulator, JobPlan(run_seconds=1.5), WorkspaceId="7") for _ in range(5)]
+    before = emulator.control.requests().get("ListJobs", 0)
+    ended = await asyncio.gather(*(events_of(trigger(job_id, poll_interval=0.2)) for job_id in jobs))
+    assert [JobOutcome.from_dict(events[0]).verdict for events in ended] == [Verdict.SUCCEEDED] * 5
+    single = emulator.control.requests()["GetJob"]
+    assert emulator.control.requests()["ListJobs"] - before >= 5
+    assert single <= 4 * len(jobs)  # once to find its workspace, and at each change that a list cannot tell whole
 
 
 async def test_it_copies_logs_beside_the_waiting(
