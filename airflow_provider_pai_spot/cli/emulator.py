@@ -19,6 +19,7 @@ _EPILOG = """\
 It speaks DLC's HTTP API to the unmodified vendor SDK, prints the connection to use, and serves until Ctrl-C.
 Jobs only pretend to run, for --run-seconds each, unless --execute is given: then the user command of every job
 really runs as a process of this machine, signatures are always verified and only loopback is served.
+With --state-file, `pai-spot revoke` takes a job's machines back.
 
 What the emulator does where DLC's documentation is silent can be switched with --behaviour; --behaviours lists it all.
 

@@ -49,6 +49,7 @@ _HERE = "airflow_provider_pai_spot.cli"
 COMMANDS = {
     "demo": Command(f"{_HERE}.demo.command", "see a training survive a revocation, on this machine"),
     "emulator": Command(f"{_HERE}.emulator", "run a DLC service on this machine, for tests and trials"),
+    "revoke": Command(f"{_HERE}.revoke", "take the machines of an emulated job back, as the market would"),
     "plan": Command(f"{_HERE}.plan.command", "show what a task would submit, without submitting it"),
     "jobs": Command(f"{_HERE}.jobs.command", "list the jobs that Airflow has on DLC"),
     "why": Command(f"{_HERE}.why", "say what a job waits for"),
