@@ -148,6 +148,11 @@ class PaiDlcHook(BaseHook):
         return dlc_client.fingerprint(self.settings)
 
     @property
+    def caller_fingerprint(self) -> str:
+        """The same whichever workspace is asked about: what DLC allows, it allows a caller."""
+        return dlc_client.fingerprint(replace(self.settings, workspace_id=""))
+
+    @property
     def settings(self) -> ConnectionSettings:
         """
         The checked connection; looked up on first use.

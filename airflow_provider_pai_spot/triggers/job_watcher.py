@@ -271,6 +271,8 @@ class JobWatcher:
         everywhere = not denied and not is_too_large(error) and not isinstance(error, PaiDlcThrottled)
         if is_too_large(error):
             self._rounds.refused(batch, now)
+        elif everywhere and self._rounds.left_alone(batch, now):
+            everywhere = False
         else:
             self._rounds.failed(batch, now, hopeless=denied, everywhere=everywhere)
         for news in self._concerned(batch, everywhere=everywhere):
@@ -302,8 +304,8 @@ def _take_error(news: News, error: PaiDlcError, now: float, *, again: bool) -> N
     :param again: whether it is not the first list in a row.
     """
     turn = news.turn
-    if turn.alone and is_too_large(error):
-        news.error, news.item = None, None  # DLC refused a list of this id and no other: it is asked for singly
+    if turn.alone and not is_denied(error) and not isinstance(error, PaiDlcThrottled):
+        news.error, news.item = None, None  # a list of this id and no other cannot be had: it is asked for singly
         news.tell()
         return
     lasts = (again or turn.failures > 1) and (news.seen_at is None or now - news.seen_at >= _TOLD_AFTER * turn.period)

@@ -158,11 +158,9 @@ class Pursuit:
 
     async def _look(self, look: Look, seat: Seat) -> Any:
         news = await seat.first_news()
-        if news.error is not None and is_denied(news.error) and (self._went_home() or await self._moved(news)):
+        if news.error is not None and await self._changes_seat(news, news.error):
             return await self._look(look, self._sit_down())
         self._acted_on = news.version
-        if news.item is not None:
-            self._home = None
         # The list does not show the job, or calls it over: if GetJob sees that otherwise, no change will be told.
         self._restless = news.error is None and (news.item is None or is_decided(str(news.item.get("Status"))))
         if news.error is not None:
@@ -203,11 +201,16 @@ class Pursuit:
         return found if failing_since is None else Missed(_about_lists(error), min(answered, max(own, failing_since)))
 
     def _cannot_wait(self, seat: Seat, own: datetime, answered: datetime, error: PaiDlcError) -> bool:
-        """Whether a limit may have passed, or only lists with this job fail for too long: its id may be why."""
+        """
+        Whether a limit may have passed, or lists with this job fail for too long.
+
+        Its id may be why, as others are answered, or the workspace that it was followed to.
+        """
         item = seat.news.item
         if item is not None and breached(Job(item), self._limits, self._clock.now()):
             return True
-        return isinstance(error, PaiDlcUnavailable) and answered > own and self._is_over_tolerance(own)
+        others_are_answered = answered > own or self._home is not None
+        return isinstance(error, PaiDlcUnavailable) and others_are_answered and self._is_over_tolerance(own)
 
     async def _look_singly(self, look: Look, seat: Seat) -> Any:
         """Read the job singly; where that fails for too long while lists are good, what they say must do."""
@@ -274,8 +277,15 @@ class Pursuit:
         self._hook = self._hook.in_workspace(workspace)
         self._sit_down()
 
+    async def _changes_seat(self, news: News, error: PaiDlcError) -> bool:
+        """Whether to ask by another way from now on: with other credentials, or at home again."""
+        if is_denied(error) and await self._moved(news):
+            return True
+        may_pass = isinstance(error, PaiDlcThrottled) or (isinstance(error, PaiDlcUnavailable) and news.seen_at)
+        return not may_pass and self._went_home()
+
     def _went_home(self) -> bool:
-        """Whether the job was looked for in a workspace whose jobs the caller may not list; it is not again."""
+        """Whether the job was looked for in a workspace whose jobs cannot be listed; it is not again."""
         if self._home is None:
             return False
         self._leave()
@@ -288,10 +298,12 @@ class Pursuit:
             hook = await self._renew()
         except Exception:  # noqa: BLE001 - why DLC refuses is told; that Airflow does not answer either is no news
             return False
+        home = hook if self._workspace else None
         if self._workspace:
             hook = hook.in_workspace(self._workspace)
         if hook.fingerprint == self._hook.fingerprint:
             return False
+        self._home = home
         self._heard = self._last_good(news)
         self._leave()
         self._hook = hook

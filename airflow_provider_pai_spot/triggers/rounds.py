@@ -42,7 +42,8 @@ class Turn:
     :param young_until: it is looked at more often before this moment.
     :param failures: looks that found nothing, in a row.
     :param failed_after: how many lists had been answered when it failed last.
-    :param alone: DLC refused a list of nothing but this id, so it is in none for a while.
+    :param suspected: its lists failed again and again while others were answered; `at_most` is less because of that.
+    :param alone: a list of nothing but this id cannot be had, so it is in none for a while.
     """
 
     job_id: str
@@ -54,6 +55,7 @@ class Turn:
     failed_after: int = 0
     refused_at: float = 0.0
     young_until: float = 0.0
+    suspected: bool = False
     alone: bool = False
     dropped: bool = False
 
@@ -158,6 +160,8 @@ class Rounds:
         for turn in batch:
             part = max(0.1, phase) if turn.fresh else jitter
             turn.fresh, turn.failures = False, 0
+            if turn.suspected:
+                turn.suspected, turn.at_most = False, self._size
             if turn.at_most < self._size and now - turn.refused_at > _LARGER_AGAIN_AFTER * turn.period:
                 turn.at_most = min(self._size, turn.at_most * 2)
             self._put_back(turn, now + self._period_of(turn, now) * part)
@@ -171,20 +175,38 @@ class Rounds:
         """
         if everywhere:
             self._slow_down(batch, now)
-            self._suspect(batch, now)
+            self._suspect(batch)
         jitter = self._rng.uniform(0.5, 1.0)
         for turn in batch:
             turn.failures += 1
             backoff = min(turn.period, _FIRST_BACKOFF * 2 ** min(turn.failures - 1, 16))
             self._put_back(turn, now + (turn.period if hopeless else backoff * jitter))
 
-    def _suspect(self, batch: list[Turn], now: float) -> None:
-        """Put into shorter lists who failed again while others are answered: so the id that spoils them is found."""
+    def _suspect(self, batch: list[Turn]) -> None:
+        """
+        Put into shorter lists who failed again while others are answered: so the id that spoils them is found.
+
+        Who is answered once is suspected no more; where DLC fails at random, that is soon.
+        """
         for turn in batch:
             others_are_answered = self._answers > turn.failed_after
             if turn.failures + 1 >= _SUSPECT and others_are_answered:
-                turn.at_most, turn.refused_at = max(1, len(batch) // 2), now
+                turn.suspected, turn.at_most = True, max(1, turn.at_most // 2)
             turn.failed_after = self._answers
+
+    def left_alone(self, batch: list[Turn], now: float) -> bool:
+        """
+        Take a list that failed; return whether that was because of the one id in it, which is in none for a while.
+
+        That it fails says nothing of other lists: these are answered.
+        """
+        turn = batch[0]
+        spoils = turn.suspected and turn.at_most == 1 and self._answers > turn.failed_after
+        if len(batch) > 1 or not (turn.alone or spoils):
+            return False
+        turn.failures += 1
+        self._leave_alone(turn, now)
+        return True
 
     def _slow_down(self, batch: list[Turn], now: float) -> None:
         """Let one list, whichever is the next, find out whether any is answered again: soon, then later and later."""
@@ -218,7 +240,7 @@ class Rounds:
     def _together_again(self, now: float) -> None:
         """Let all that were left alone back into lists: one of them was answered, so it need not be their ids."""
         for turn in self._alone:
-            turn.alone, turn.at_most = False, self._size
+            turn.alone, turn.suspected, turn.at_most = False, False, self._size
             if turn.due < _OUT:
                 self._put_back(turn, now)
         self._alone.clear()

@@ -68,8 +68,8 @@ def _forget(watchers: dict[str, JobWatcher], key: str) -> None:
 
 
 def pace_of(hook: PaiDlcHook) -> Pace:
-    """Return the pace of the same calls; it outlives the watcher for those who still stop a job."""
-    paces, key = _of_this_loop().paces, hook.fingerprint
+    """Return the pace of all of a caller's calls; it outlives the watcher for those who still stop a job."""
+    paces, key = _of_this_loop().paces, hook.caller_fingerprint
     pace = paces.get(key)
     if pace is None:
         pace = paces[key] = Pace(repr(hook.pai_dlc_conn_id))

@@ -49,6 +49,11 @@ class ScriptedDlc:
         ]
         self.jobs[job_id] = item | {"Status": status, "StatusHistory": history} | values
 
+    @property
+    def caller_fingerprint(self) -> str:
+        """The fingerprint without the workspace."""
+        return self.fingerprint.partition("-")[0]
+
     def list_page(self, job_ids: Sequence[str]) -> list[Any]:
         """Answer ListJobs."""
         self.lists.append((self.time(), list(job_ids)))

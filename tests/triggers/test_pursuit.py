@@ -21,7 +21,13 @@ from airflow_provider_pai_spot.attempts.limits import WaitLimits
 from airflow_provider_pai_spot.attempts.unseen import JOB_GONE, NOT_OBSERVED
 from airflow_provider_pai_spot.dlc.job import Job
 from airflow_provider_pai_spot.dlc.outcome import JobOutcome, StopReason, Verdict
-from airflow_provider_pai_spot.exceptions import PaiDlcNotFound, PaiDlcRefused, PaiDlcThrottled, PaiDlcUnavailable
+from airflow_provider_pai_spot.exceptions import (
+    PaiDlcError,
+    PaiDlcNotFound,
+    PaiDlcRefused,
+    PaiDlcThrottled,
+    PaiDlcUnavailable,
+)
 from airflow_provider_pai_spot.triggers.pursuit import Pursuit
 from airflow_provider_pai_spot.triggers.watchers import watcher_for
 
@@ -165,12 +171,44 @@ def test_a_job_of_another_workspace_is_listed_there_after_one_single_look(dlc: S
     assert len(dlc.lists) >= 100
 
 
-def test_a_workspace_whose_jobs_may_not_be_listed_costs_single_looks_and_no_task(dlc: ScriptedDlc) -> None:
+@pytest.mark.parametrize(
+    "error",
+    [
+        PaiDlcRefused("ListJobs: HTTP 403", code="Forbidden.RAM", status_code=403),
+        PaiDlcRefused("ListJobs: HTTP 400", code="Forbidden.Workspace", status_code=400),
+        PaiDlcRefused("ListJobs: HTTP 400", code="InvalidParameter", status_code=400),
+        PaiDlcNotFound("ListJobs: HTTP 404", code="WorkspaceNotFound", status_code=404),
+        PaiDlcUnavailable("ListJobs: HTTP 500", status_code=500),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("from_when_on", [0.0, 1_000.0], ids=["from the first list on", "later"])
+def test_a_workspace_whose_jobs_cannot_be_listed_costs_single_looks_and_no_task(
+    dlc: ScriptedDlc, error: PaiDlcError, from_when_on: float
+) -> None:
     dlc.put(JOB, "Queuing", WorkspaceId="2")
-    dlc.faults["one-2"] = raising(PaiDlcRefused("ListJobs: HTTP 403", code="Forbidden.RAM", status_code=403))
-    outcome = outcome_of(dlc, (3_000.0, lambda: dlc.put(JOB, "Succeeded")), poll_error_tolerance=60.0)
+    outcome = outcome_of(
+        dlc,
+        (from_when_on, lambda: dlc.faults.update({"one-2": raising(error)})),
+        (4_000.0, lambda: dlc.put(JOB, "Succeeded")),
+        poll_error_tolerance=900.0,
+    )
     assert outcome.verdict is Verdict.SUCCEEDED
-    assert len(dlc.singles) >= 80
+    assert 40 <= len(dlc.singles) <= 150
+
+
+def test_dlc_that_is_silent_everywhere_is_given_up_for_a_job_of_another_workspace_too(dlc: ScriptedDlc) -> None:
+    dlc.put(JOB, "Queuing", WorkspaceId="2")
+
+    def silent(_operation: str, _ids: Sequence[str]) -> None:
+        raise OVERLOADED
+
+    outcome = outcome_of(
+        dlc,
+        (1_000.0, lambda: dlc.faults.update({"one": silent, "one-2": silent})),
+        poll_error_tolerance=900.0,
+    )
+    assert outcome.rule == NOT_OBSERVED
 
 
 def test_credentials_that_are_renewed_are_used_in_the_other_workspace_as_well(dlc: ScriptedDlc) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import random
-import statistics
 from collections import Counter
 
 import pytest
@@ -238,48 +237,69 @@ def test_a_list_that_always_fails_does_not_hold_up_the_others() -> None:
     assert longest <= 1.2 * PERIOD
 
 
-def heard_of(rounds: Rounds, turns: list[Turn], spoils: Turn, end: float) -> dict[Turn, list[float]]:
-    """Walk through a time in which every list with one certain id fails; return when each job was heard of."""
-    now, heard = 0.0, {turn: [0.0] for turn in turns}
-    while (due := rounds.next_at(now)) is not None and max(due, now) < end:
-        now = max(due, now)
-        batch = rounds.take(now)
-        if spoils in batch:
-            rounds.failed(batch, now, everywhere=True)
-            continue
-        rounds.answered(batch, now)
-        for turn in batch:
-            heard[turn].append(now)
-    return heard
+class Spoiled(Walk):
+    """A DLC that fails on some ids, or on some of all lists."""
+
+    def __init__(self, *spoilers: str) -> None:
+        super().__init__()
+        self.spoilers = {*spoilers}
+        self.fails_at_random = 0.0
+        self.rng = random.Random(1)
+        self.heard: dict[str, list[float]] = {}
+
+    def until(self, end: float) -> None:
+        while (due := self.rounds.next_at(self.now)) is not None and max(due, self.now) < end:
+            self.now = max(due, self.now)
+            batch = self.rounds.take(self.now)
+            asked = [turn.job_id for turn in batch]
+            self.lists.append((self.now, asked))
+            if self.spoilers.isdisjoint(asked) and self.rng.random() >= self.fails_at_random:
+                self.rounds.answered(batch, self.now)
+                for name in asked:
+                    self.heard.setdefault(name, [0.0]).append(self.now)
+            elif not self.rounds.left_alone(batch, self.now):
+                self.rounds.failed(batch, self.now, everywhere=True)
+        self.now = end
+
+    def longest_gap(self, name: str, start: float = 0.0) -> float:
+        times = [at for at in self.heard[name] if at >= start]
+        return max(later - earlier for earlier, later in itertools.pairwise([*times, self.now]))
 
 
 @pytest.mark.parametrize("at", [0, 20, 39])
 @pytest.mark.parametrize("count", [40, 100, 1_000])
 def test_an_id_that_dlc_fails_on_silences_its_neighbours_for_minutes_only(count: int, at: int) -> None:
-    rounds = Rounds(SIZE, Rhythm(PERIOD), random.Random(1))
-    turns = [rounds.enter(name, PERIOD, 0.0) for name in names(count)]
-    heard = heard_of(rounds, turns, turns[at], 60 * PERIOD)
-    assert heard.pop(turns[at]) == [0.0]
-    gaps = [max(later - earlier for earlier, later in itertools.pairwise(times)) for times in heard.values()]
-    assert max(gaps) <= 12 * PERIOD
-    assert min(times[-1] for times in heard.values()) >= 57 * PERIOD
+    walk = Spoiled(f"job{at}")
+    walk.enter(*names(count))
+    walk.until(60 * PERIOD)
+    neighbours = [name for name in names(count) if name != f"job{at}"]
+    assert f"job{at}" not in walk.heard
+    assert max(walk.longest_gap(name) for name in neighbours) <= 12 * PERIOD
+    assert max(walk.longest_gap(name, 15 * PERIOD) for name in neighbours) <= 2 * PERIOD
 
 
-def test_a_dlc_that_fails_every_second_time_splits_few_lists() -> None:
-    rng = random.Random(1)
-    rounds = Rounds(SIZE, Rhythm(PERIOD), rng)
-    for name in names(3_000):
-        rounds.enter(name, PERIOD, 0.0)
-    now, sizes = 0.0, []
-    while (due := rounds.next_at(now)) is not None and max(due, now) < 20 * PERIOD:
-        now = max(due, now)
-        batch = rounds.take(now)
-        sizes.append(len(batch))
-        if rng.random() < 0.5:
-            rounds.failed(batch, now, everywhere=True)
-        else:
-            rounds.answered(batch, now)
-    assert statistics.mean(sizes) >= 0.7 * SIZE
+@pytest.mark.parametrize("bad", [1, 5, 15])
+def test_once_they_are_found_ids_that_dlc_fails_on_cost_the_others_nothing(bad: int) -> None:
+    walk = Spoiled(*(f"job{number * 60}" for number in range(bad)))
+    walk.enter(*names(1_000))
+    walk.until(120 * PERIOD)
+    good = [name for name in names(1_000) if name not in walk.spoilers]
+    assert max(walk.longest_gap(name, 60 * PERIOD) for name in good) <= 1.5 * PERIOD
+    assert len(walk.lists_within(60 * PERIOD, 120 * PERIOD)) <= 1.3 * 60 * 10 + 3 * bad
+
+
+@pytest.mark.parametrize("count", [100, 1_000, 3_000])
+@pytest.mark.parametrize("rate", [0.5, 0.7])
+def test_a_dlc_that_failed_at_random_is_not_asked_much_more_once_it_does_not(count: int, rate: float) -> None:
+    walk = Spoiled()
+    walk.enter(*names(count))
+    walk.fails_at_random = rate
+    walk.until(30 * PERIOD)
+    walk.fails_at_random = 0.0
+    walk.until(50 * PERIOD)
+    full = 10 * max(1, count // SIZE)
+    assert len(walk.lists_within(30 * PERIOD, 40 * PERIOD)) <= 2 * full + 10
+    assert len(walk.lists_within(40 * PERIOD, 50 * PERIOD)) <= 1.3 * full + 2
 
 
 def test_what_will_not_pass_by_itself_is_asked_for_once_a_period() -> None:

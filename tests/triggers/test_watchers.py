@@ -22,7 +22,7 @@ from airflow_provider_pai_spot.emulator.lifecycle import Phases
 from airflow_provider_pai_spot.hooks.pai_dlc import PaiDlcHook
 from airflow_provider_pai_spot.triggers import watch, watchers
 from airflow_provider_pai_spot.triggers.spot_job import SpotJobTrigger
-from airflow_provider_pai_spot.triggers.watchers import connection_of, watcher_for
+from airflow_provider_pai_spot.triggers.watchers import connection_of, pace_of, watcher_for
 
 
 def hook(conn_id: str = "one", **overrides: Any) -> PaiDlcHook:
@@ -43,6 +43,13 @@ async def test_two_hooks_share_a_watcher_if_they_speak_to_the_same_dlc_as_the_sa
 )
 async def test_hooks_that_differ_do_not(other: dict[str, str]) -> None:
     assert watcher_for(hook()) is not watcher_for(hook(**other))
+
+
+async def test_what_dlc_asks_to_wait_holds_in_every_workspace_of_a_caller() -> None:
+    here = hook()
+    there = here.in_workspace("another")
+    assert watcher_for(here) is not watcher_for(there)
+    assert pace_of(here) is pace_of(there) is watcher_for(there).pace
 
 
 def test_each_loop_has_its_own_and_a_closed_loop_is_forgotten() -> None:
