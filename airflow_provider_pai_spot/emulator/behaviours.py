@@ -108,6 +108,13 @@ BEHAVIOURS: tuple[Behaviour, ...] = (
     Behaviour("list_page_size", 10, _D, "ListJobs: PageSize 1-100, default 10"),
     Behaviour("list_show_own", True, _D, "ListJobs: ShowOwn defaults to true"),
     Behaviour("list_window_days", 7, _D, "ListJobs: jobs of the last 7 days unless StartTime is given"),
+    Behaviour(
+        "list_without_workspace",
+        "every workspace",
+        _A,
+        "whose jobs ListJobs shows without WorkspaceId and FromAllWorkspaces",
+        ("every workspace", "the default workspace"),
+    ),
     Behaviour("list_lag_seconds", 0.0, _A, "delay before a created job shows in ListJobs"),
     Behaviour("payment_type_spot_if_any_role_bids", True, _A, "of a job with on-demand roles too", (True,)),
     Behaviour("tag_resources_share_settings_tags", True, _A, "TagResources writes what Tags of ListJobs reads"),

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from airflow_provider_pai_spot.emulator.behaviours import Behaviours
 from airflow_provider_pai_spot.emulator.errors import invalid_parameter
 from airflow_provider_pai_spot.emulator.record import Job
 from airflow_provider_pai_spot.emulator.store import JobStore
@@ -24,11 +25,11 @@ _SORT_KEYS: Mapping[str, Callable[[Job], Any]] = {
 Query = Mapping[str, str]
 
 
-def select(store: JobStore, query: Query, caller: str, now: float, window_days: float) -> list[Job]:
+def select(store: JobStore, query: Query, caller: str, now: float, behaviours: Behaviours) -> list[Job]:
     """Return every job the query means, in the order it asks for. Raises DlcError for a value that is not allowed."""
     _refuse_unknown_filters(query)
     tags = _tags(query)
-    rules = _rules(query, caller, now, window_days)
+    rules = [*_rules(query, caller, now, behaviours["list_window_days"]), *_workspace_rule(query, behaviours)]
     jobs = [job for job in _candidates(store, query, tags) if all(rule(job) for rule in rules)]
     return _sorted(jobs, query)
 
@@ -113,6 +114,17 @@ def _rules(query: Query, caller: str, now: float, window_days: float) -> list[Ca
         rules.append(lambda job: int(job.created_at) <= end)
     rules.extend(rule for key, make in _FILTERS.items() if query.get(key) for rule in [make(query[key])])
     return rules
+
+
+def _workspace_rule(query: Query, behaviours: Behaviours) -> list[Callable[[Job], bool]]:
+    """Return what a query without WorkspaceId is restricted to."""
+    if flag(query, "FromAllWorkspaces", default=False):
+        if query.get("WorkspaceId") or not flag(query, "ShowOwn", default=True):
+            raise invalid_parameter("FromAllWorkspaces needs ShowOwn=true, and goes without WorkspaceId.")
+        return []
+    if query.get("WorkspaceId") or behaviours["list_without_workspace"] == "every workspace":
+        return []
+    return [lambda job: job.workspace_id == behaviours["default_workspace_id"]]
 
 
 def _sorted(jobs: list[Job], query: Query) -> list[Job]:

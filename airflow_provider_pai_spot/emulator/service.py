@@ -98,7 +98,7 @@ class DlcService:
         """Return a page of the jobs the query means."""
         behaviours = self.behaviours
         with self.present() as now:
-            jobs = listing.select(self.simulation.jobs, query, caller, now, behaviours["list_window_days"])
+            jobs = listing.select(self.simulation.jobs, query, caller, now, behaviours)
             shown = listing.page(jobs, query, behaviours["list_page_size"])
             user_id = self.identities.user_id
             items = [wire.job_item(job, user_id(job.owner), now, behaviours) for job in shown]

@@ -60,6 +60,8 @@ def job_item(job: Job, user_id: str, now: float, behaviours: Behaviours) -> dict
     shown["Username"] = user_id
     shown["NodeCount"] = str(sum(int(spec.get("PodCount") or 1) for spec in job.body["JobSpecs"]))
     shown["NodeNames"] = [pod.node for pod in job.pods]
+    for source in shown["DataSources"]:
+        source.pop("Uri", None)  # JobItem's DataSources have none
     if behaviours["settings_in_list"]:
         shown["Settings"] = _settings(job)
     if behaviours["pods_in_list"]:

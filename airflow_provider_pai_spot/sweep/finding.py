@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Final, Protocol
 
 from airflow_provider_pai_spot.attempts.identity import (
@@ -31,6 +31,8 @@ from airflow_provider_pai_spot.sweep.owners import OwnerRef, RunRef, TaskRef
 LIVE: Final = frozenset({Phase.PENDING, Phase.RUNNING})
 """Not Stopping (somebody stops it already) and not *Reserving (the job's author keeps the nodes on purpose)."""
 _NO_ATTEMPT = -1
+_LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
+"""Before any job of ours. DLC shows nothing created before StartTime, and the oldest orphan has cost the most."""
 
 
 class ListCalls(Protocol):
@@ -135,7 +137,7 @@ def _live(hook: ListCalls, tag: str) -> Iterator[Job]:
     """A job that changes its status between two requests is met twice, or not at all until the next sweep."""
     seen: set[str] = set()
     for status in (status for status in JobStatus if phase_of(status) in LIVE):
-        items = hook.list_jobs(tags={TAG_NAMESPACE: tag}, show_own=False, status=status.value)
+        items = hook.list_jobs(tags={TAG_NAMESPACE: tag}, show_own=False, start_time=_LONG_AGO, status=status.value)
         for job in whole_jobs(hook, map(Job, items)):
             if job.job_id not in seen and job.tags.get(TAG_NAMESPACE) == tag and job.phase in LIVE:
                 seen.add(job.job_id)

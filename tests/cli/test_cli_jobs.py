@@ -135,6 +135,12 @@ def test_spans_are_minutes_hours_days_and_weeks(text: str, expected: timedelta) 
     assert time_span(text) == expected
 
 
+def test_a_span_that_no_job_is_old_enough_for_is_refused(pai_spot: Call) -> None:
+    said = pai_spot("jobs", "--since", "99999w")
+    assert said.code == 2
+    assert "five years at most" in said.err
+
+
 def test_statuses_are_read_in_any_case_and_spelled_as_dlc_does() -> None:
     assert job_statuses(" running,ENVPREPARING ") == {"Running", "EnvPreparing"}
 

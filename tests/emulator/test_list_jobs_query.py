@@ -39,6 +39,30 @@ def test_jobs_of_others_are_hidden_unless_show_own_is_false(sdk: Any, sdk_for: A
     assert sdk.list(show_own=False) == [job_id]
 
 
+def test_jobs_of_every_workspace_are_shown_unless_one_is_asked_for(sdk: Any, body: Any, emulator: DlcEmulator) -> None:
+    here, there = (sdk.create(body(WorkspaceId=workspace)) for workspace in ("1", "7"))
+    assert set(sdk.list()) == {here, there}
+    assert sdk.list(workspace_id="7") == [there]
+    emulator.control.switch("list_without_workspace", "the default workspace")
+    assert sdk.list() == [here]
+    assert set(sdk.list(from_all_workspaces=True)) == {here, there}
+
+
+@pytest.mark.parametrize("also", [{"show_own": False}, {"workspace_id": "7"}])
+def test_from_all_workspaces_goes_with_ones_own_jobs_only(sdk: Any, also: dict[str, Any]) -> None:
+    with pytest.raises(Exception, match="FromAllWorkspaces"):
+        sdk.list(from_all_workspaces=True, **also)
+
+
+def test_data_sources_are_listed_without_their_uri(sdk: Any, body: Any) -> None:
+    job_id = sdk.create(body(DataSources=[{"Uri": "oss://bucket/", "MountPath": "/mnt"}]))
+    [listed] = sdk.client.list_jobs(sdk.models.ListJobsRequest()).body.jobs
+    told = sdk.client.get_job(job_id, sdk.models.GetJobRequest()).body
+    assert [source.mount_path for source in listed.data_sources] == ["/mnt"]
+    assert "Uri" not in listed.data_sources[0].to_map()
+    assert told.data_sources[0].uri == "oss://bucket/"
+
+
 def test_jobs_older_than_a_week_need_a_start_time(sdk: Any, emulator: DlcEmulator) -> None:
     job_id = sdk.create()
     emulator.control.advance(8 * 86_400)

@@ -98,6 +98,12 @@ def test_a_job_that_another_identity_of_this_airflow_submitted_is_found(
     assert results(sweeper().sweep(apply=True)) == {job_id: (Result.STOPPED, Reason.OWNER_GONE)}
 
 
+def test_a_job_that_nobody_has_wanted_for_a_year_is_found(cloud: DlcEmulator, sweeper: Make, submit: Make) -> None:
+    job_id = submit()
+    cloud.control.advance(400 * 24 * HOUR)
+    assert results(sweeper().sweep(apply=True)) == {job_id: (Result.STOPPED, Reason.OWNER_GONE)}
+
+
 def test_a_list_that_shows_no_settings_hides_no_orphan(cloud: DlcEmulator, sweeper: Make, orphan: str) -> None:
     cloud.control.switch("settings_in_list", False)
     assert results(sweeper().sweep(apply=True)) == {orphan: (Result.STOPPED, Reason.OWNER_FINISHED)}

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from airflow_provider_pai_spot.cli.jobs.reading import JobLine
     from airflow_provider_pai_spot.hooks.pai_dlc import PaiDlcHook
 
+_LONGEST_SPAN = timedelta(days=5 * 366)
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 COLUMNS = ("job", "status", "dag", "run", "task", "map", "attempt", "bid", "pending", "running", "owner")
 _EPILOG = """\
@@ -80,7 +81,10 @@ def time_span(text: str) -> timedelta:
     found = re.fullmatch(r"([1-9]\d{0,4})([mhdw])", text.strip())
     if not found:
         raise argparse.ArgumentTypeError(f"{text!r} is not a span of time; write 30m, 12h, 7d or 4w")
-    return timedelta(**{_UNITS[found[2]]: int(found[1])})
+    span = timedelta(**{_UNITS[found[2]]: int(found[1])})
+    if span > _LONGEST_SPAN:
+        raise argparse.ArgumentTypeError(f"{text!r} is too long; five years at most")
+    return span
 
 
 def job_statuses(text: str) -> frozenset[str]:
