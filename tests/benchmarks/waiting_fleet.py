@@ -1,9 +1,10 @@
 """
 What waiting for many jobs costs, our way and others' in the same run, the emulator being a process of its own over TLS.
 
-Prints one JSON line for each way and number of jobs: median, least and most over the repetitions, and the ratio of its
-CPU to ours with as many jobs. The period is 30 s. All jobs wait for capacity and have limits. The words on long
-waits, a call for each job at each doubling of its wait, are switched off here; `storm.py` has them on.
+Prints each run to stderr and one JSON line for each way and number of jobs: median, least and most over the
+repetitions, and the ratio of its CPU to ours with as many jobs. The period is 30 s. All jobs wait for capacity and have
+limits. The words on long waits, a call for each job at each doubling of its wait, are switched off here; `storm.py` has
+them on.
 `waiting_fleet.py [REPETITIONS [JOBS,JOBS...]]`, all numbers of jobs if none is given.
 """
 
@@ -72,6 +73,7 @@ def main(repetitions: int, numbers: set[int]) -> None:
         for way, jobs in cases:
             with serving(jobs) as place:
                 found[way, jobs].append(measured(place, way))
+            print(json.dumps({"way": way, "jobs": jobs, **found[way, jobs][-1]}), file=sys.stderr, flush=True)
     beyond = {case: beyond_empty_loop(found, case) for case in cases}
     for (way, jobs), runs in found.items():
         line = {"benchmark": "waiting_fleet", "way": way, "jobs": jobs, "runs": len(runs), **summary(runs)}
