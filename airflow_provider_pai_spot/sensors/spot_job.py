@@ -93,8 +93,8 @@ class SpotJobSensor(BaseSensorOperator):
         if self.retry_policy is None:  # neither given nor among default_args; a mapped task passes an explicit None
             self.retry_policy = self.default_retry_policy
         self.job_id = job_id
-        self.submitted_by = _task_id(submitted_by)
-        self.on_revoked: OnRevoked = on_revoked or ("resubmit" if self.submitted_by else "fail")
+        self.submitted_by = submit_task_id(submitted_by)
+        self.on_revoked: OnRevoked = on_revoked or default_on_revoked(self.submitted_by)
         self.pai_dlc_conn_id = pai_dlc_conn_id
         self.region_id = region_id
         self.workspace_id = workspace_id
@@ -201,8 +201,13 @@ def _job_told_of(event: Any) -> str | None:
     return job_id if isinstance(job_id, str) and job_id else None
 
 
-def _task_id(submitted_by: BaseOperator | str | None) -> str | None:
-    """Keep the id only: an operator held by another would be serialized with it."""
+def default_on_revoked(submitted_by: str | None) -> OnRevoked:
+    """Return what a sensor does about a loss unless `on_revoked` says otherwise."""
+    return "resubmit" if submitted_by else "fail"
+
+
+def submit_task_id(submitted_by: BaseOperator | str | None) -> str | None:
+    """Return the id only: an operator held by another would be serialized with it."""
     if submitted_by is None or isinstance(submitted_by, str):
         return submitted_by
     return str(submitted_by.task_id)

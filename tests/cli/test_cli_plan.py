@@ -162,15 +162,68 @@ def test_the_most_jobs_a_task_can_come_to(plan: Call, arguments: str, jobs: int)
     assert plan(task)["arithmetic"]["jobs_at_most"] == jobs
 
 
-def test_a_sensor_that_submits_successors_adds_its_retries(plan: Call) -> None:
-    planned = plan(
-        """
-train = SubmitSpotJobOperator(task_id="train", **COMMON, spot_discount_limit=0.4, wait_for_completion=False)
-SpotJobSensor(task_id="wait", job_id=train.output, submitted_by=train, retries=4)
+TWO_TASKS = """
+train = SubmitSpotJobOperator(
+    task_id="train", **COMMON, spot_discount_limit=0.4, wait_for_completion=False, recovery={recovery}
+)
+{sensor}
 """
-    )
-    assert planned["arithmetic"]["sensor_retries"] == {"wait": 4}
-    assert planned["arithmetic"]["jobs_at_most"] == 5
+MAPPED_TASKS = """
+train = SubmitSpotJobOperator.partial(
+    task_id="train", **COMMON, wait_for_completion=False
+).expand(spot_discount_limit=[0.4, 0.5])
+{sensor}
+"""
+PLAIN = 'SpotJobSensor(task_id="wait", job_id=train.output, {arguments})'
+MAPPED = 'SpotJobSensor.partial(task_id="wait", {arguments}).expand(job_id=train.output)'
+
+
+def two_tasks(sensor: str, arguments: str, recovery: str = "None") -> str:
+    form = MAPPED_TASKS if sensor is MAPPED else TWO_TASKS
+    return form.format(sensor=sensor.format(arguments=arguments), recovery=recovery)
+
+
+@pytest.mark.parametrize("sensor", [PLAIN, MAPPED], ids=["plain", "mapped"])
+@pytest.mark.parametrize(
+    ("arguments", "dag", "sensors"),
+    [
+        ("submitted_by=train, retries=4", "", {"wait": 4}),
+        ('submitted_by="train", retries=4', "", {"wait": 4}),
+        ("submitted_by=train", "default_args={'retries': 4}", {"wait": 4}),
+        ('submitted_by=train, retries=4, on_revoked="resubmit"', "", {"wait": 4}),
+        ('submitted_by=train, retries=4, on_revoked="fail"', "", {}),
+        ("retries=4", "", {}),
+    ],
+    ids=["by task", "by task id", "retries of the DAG", "said so", "fails", "watches only"],
+)
+def test_a_sensor_that_submits_successors_adds_its_retries(
+    plan: Call, sensor: str, arguments: str, dag: str, sensors: dict[str, int]
+) -> None:
+    planned = plan(two_tasks(sensor, arguments), dag=dag)
+    assert planned["arithmetic"]["sensor_retries"] == sensors
+    assert planned["arithmetic"]["jobs_at_most"] == 1 + sum(sensors.values())
+
+
+@pytest.mark.parametrize(
+    ("retries", "max_revocations", "expected"),
+    [(1, 5, ["0.4", "0.6"]), (4, 5, ["0.4", "0.6", "0.9"]), (4, 0, ["0.4", "0.6", "0.9"])],
+    ids=["fewer retries than steps", "more", "the try's own budget does not count"],
+)
+def test_a_sensor_bids_the_ladder_as_far_as_its_retries_go(
+    plan: Call, plan_text: Call, retries: int, max_revocations: int, expected: list[str]
+) -> None:
+    recovery = f'dict(max_revocations={max_revocations}, spot_discount_ladder=["0.6", "0.9"])'
+    tasks = two_tasks(PLAIN, f"submitted_by=train, retries={retries}", recovery)
+    bids = [f"{bid} of list price" for bid in expected]
+    planned = plan(tasks)
+    assert planned["arithmetic"]["bids"] == bids
+    assert not any("never used" in warning for warning in planned["warnings"])
+    assert f"bids {', then '.join(bids)} (repeats)" in " ".join(plan_text(tasks).split())
+
+
+def test_nobody_bids_the_ladder_where_no_sensor_submits(plan: Call) -> None:
+    tasks = two_tasks(PLAIN, "retries=4", 'dict(spot_discount_ladder=["0.6"])')
+    assert plan(tasks)["arithmetic"]["bids"] == ["0.4 of list price"]
 
 
 @pytest.mark.parametrize(
@@ -271,9 +324,10 @@ def test_the_text_has_every_section(plan_text: Call) -> None:
         (("dag_under_plan", "tain"), "has no task 'tain'; its spot jobs: train"),
         (("dag_under_plan", "other"), "'other' is a _PythonDecoratedOperator, which submits no spot jobs"),
         (("dag_under_plan", "wait"), "'wait' watches jobs that 'train' submits: plan that task"),
+        (("dag_under_plan", "waits"), "'waits' watches jobs that 'train' submits: plan that task"),
         (("dag_under_plan", "train", "--map-index", "1"), "'train' is not mapped"),
     ],
-    ids=["no such DAG", "no such task", "another kind of task", "its sensor", "not mapped"],
+    ids=["no such DAG", "no such task", "another kind of task", "its sensor", "its mapped sensor", "not mapped"],
 )
 def test_what_cannot_be_planned_is_told_in_one_line(
     pai_spot: Call, dag_file: Call, arguments: tuple[str, ...], expected: str
@@ -282,6 +336,7 @@ def test_what_cannot_be_planned_is_told_in_one_line(
         """
 train = SubmitSpotJobOperator(task_id="train", **COMMON, spot_discount_limit=0.4, wait_for_completion=False)
 SpotJobSensor(task_id="wait", job_id=train.output, submitted_by=train, retries=1)
+SpotJobSensor.partial(task_id="waits", submitted_by=train, retries=1).expand(job_id=["dlc1", "dlc2"])
 choose.override(task_id="other")()
 """
     )

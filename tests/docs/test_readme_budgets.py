@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_pai_spot.cli.plan.contents import Arithmetic
+from airflow_provider_pai_spot.cli.plan.dags import WatchingSensor
 from airflow_provider_pai_spot.dlc.terms import AS_REQUESTED
 from airflow_provider_pai_spot.operators.spot_job import SubmitSpotJobOperator
 from airflow_provider_pai_spot.recovery import SpotRecovery
@@ -74,7 +75,7 @@ def test_the_two_task_form_comes_to_one_job_and_one_for_each_retry_of_the_sensor
     assert "one job, and one more for each of the sensor's `retries`" in readme.text.replace("\n", " ")
     task = a_task(wait_for_completion=False, retries=3)
     sensor = SpotJobSensor(task_id="wait", job_id="dlc1", submitted_by=task, retries=retries)
-    assert Arithmetic.of(task, [sensor], None).jobs_at_most == 1 + retries
+    assert Arithmetic.of(task, [WatchingSensor.of(sensor)], None).jobs_at_most == 1 + retries
 
 
 def test_the_ladder_shown_bids_what_its_comment_says(readme: Any) -> None:

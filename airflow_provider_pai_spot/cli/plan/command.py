@@ -132,7 +132,9 @@ def _plan(options: argparse.Namespace) -> Plan:
         bids=contents.bids_shown(drafted.request) if drafted.bids_known else None,
         limits=contents.Limits.of(operator, drafted.body),
         arithmetic=contents.Arithmetic.of(operator, watching_sensors(dag, operator.task_id), own_bid, drafted.body),
-        warnings=contents.warnings_about(drafted.request, operator.recovery, checkpoints=checkpoints),
+        warnings=contents.warnings_about(
+            drafted.request, operator.recovery, checkpoints=checkpoints, waits=operator.wait_for_completion
+        ),
     )
 
 

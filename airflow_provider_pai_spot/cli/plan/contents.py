@@ -9,6 +9,7 @@ from decimal import Decimal
 from typing import Any, Self
 
 from airflow_provider_pai_spot.cli.plan.connection import Reached
+from airflow_provider_pai_spot.cli.plan.dags import WatchingSensor
 from airflow_provider_pai_spot.dlc.aimaster import restarts_allowed
 from airflow_provider_pai_spot.dlc.bids import Bid
 from airflow_provider_pai_spot.dlc.job_request import MAX_REQUEST_BYTES, JobRequest
@@ -16,7 +17,6 @@ from airflow_provider_pai_spot.dlc.terms import ecs_specs_of_bidders
 from airflow_provider_pai_spot.operators.spot_job import SubmitSpotJobOperator
 from airflow_provider_pai_spot.recovery import SpotRecovery
 from airflow_provider_pai_spot.recovery.policy import History, bid_after
-from airflow_provider_pai_spot.sensors.spot_job import SpotJobSensor
 
 _MINUTES_PER_HOUR = 60
 
@@ -101,7 +101,7 @@ class Arithmetic:
     :param sensor_retries: task id -> retries of each such sensor.
     :param jobs_at_most: all tries together.
     :param runs_at_most: the same, with the restarts that DLC itself may make of each job (AIMaster).
-    :param bids: what the jobs of one try bid, in order; the last one repeats.
+    :param bids: what the jobs of one try bid (with sensors: of all their tries), in order; the last one repeats.
     :param ecs_specs: what they run on, the task's own type first; empty if that never changes.
     :param by_market: whether stock and price choose among these, rather than their order.
     :param on_demand_after: losses in all tries after which jobs run at list price, None for never.
@@ -126,7 +126,7 @@ class Arithmetic:
     def of(
         cls,
         operator: SubmitSpotJobOperator,
-        sensors: Sequence[SpotJobSensor],
+        sensors: Sequence[WatchingSensor],
         bid: Bid | None,
         body: Mapping[str, Any] | None = None,
     ) -> Self:
@@ -138,9 +138,10 @@ class Arithmetic:
         """
         recovery = operator.recovery
         retries = operator.retries or 0
-        by_sensor = {sensor.task_id: sensor.retries or 0 for sensor in sensors}
+        by_sensor = {sensor.task_id: sensor.retries for sensor in sensors}
         waiting = (retries + 1) * (recovery.max_revocations + 1)
         jobs = waiting if operator.wait_for_completion else 1 + sum(by_sensor.values())
+        steps = recovery.max_revocations if operator.wait_for_completion else max(by_sensor.values(), default=0)
         return cls(
             waits=operator.wait_for_completion,
             retries=retries,
@@ -148,7 +149,7 @@ class Arithmetic:
             sensor_retries=by_sensor,
             jobs_at_most=jobs,
             runs_at_most=jobs * (restarts_allowed(body or {}) + 1),
-            bids=_bids_in_order(recovery, bid),
+            bids=_bids_in_order(recovery, bid, steps),
             ecs_specs=_types_in_order(recovery, body or {}),
             by_market=recovery.choose_ecs_spec == "by_market",
             on_demand_after=recovery.on_demand_after,
@@ -190,14 +191,18 @@ def bids_shown(request: JobRequest) -> tuple[BidShown, ...]:
     return tuple(BidShown.of(role, bid) for role, bid in request.bids_by_role.items())
 
 
-def warnings_about(request: JobRequest, recovery: SpotRecovery, *, checkpoints: bool) -> tuple[str, ...]:
-    """Return what is allowed and still worth a thought before money is spent."""
+def warnings_about(request: JobRequest, recovery: SpotRecovery, *, checkpoints: bool, waits: bool) -> tuple[str, ...]:
+    """
+    Return what is allowed and still worth a thought before money is spent.
+
+    :param waits: whether the task itself answers losses; sensors bid the ladder whatever `max_revocations` is.
+    """
     warnings = list(request.warnings)
     if not checkpoints:
         warnings.append(
             "no checkpoint_uri: unless the command keeps checkpoints of its own, every loss starts from zero."
         )
-    if recovery.ladder and recovery.max_revocations == 0:
+    if waits and recovery.ladder and recovery.max_revocations == 0:
         ladder = "spot_discount_ladder" if recovery.spot_discount_ladder else "spot_price_ladder"
         warnings.append(f"recovery.{ladder} is never used: recovery.max_revocations is 0.")
     if recovery.may_go_on_demand:
@@ -205,8 +210,8 @@ def warnings_about(request: JobRequest, recovery: SpotRecovery, *, checkpoints: 
     return tuple(warnings)
 
 
-def _bids_in_order(recovery: SpotRecovery, own: Bid | None) -> tuple[str, ...]:
-    steps = min(len(recovery.ladder), recovery.max_revocations)
+def _bids_in_order(recovery: SpotRecovery, own: Bid | None, most_losses: int) -> tuple[str, ...]:
+    steps = min(len(recovery.ladder), most_losses)
     after = [bid_after(recovery, History(losses=count + 1), own) for count in range(steps)]
     return (str(own) if own else "the task's own bid", *(str(bid) for bid in after if bid))
 

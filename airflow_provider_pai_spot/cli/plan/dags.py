@@ -4,18 +4,49 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from airflow_provider_pai_spot.cli.problem import CliProblem
 from airflow_provider_pai_spot.operators.spot_job import SubmitSpotJobOperator
-from airflow_provider_pai_spot.sensors.spot_job import SpotJobSensor
+from airflow_provider_pai_spot.sensors.spot_job import SpotJobSensor, default_on_revoked, submit_task_id
 
 if TYPE_CHECKING:
     from airflow.dag_processing.dagbag import BundleDagBag
 
 
 _SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchingSensor:
+    """
+    What a sensor, mapped or not, says of losses.
+
+    :param submitted_by: id of the task whose jobs it replaces, None for none.
+    :param on_revoked: `resubmit` or `fail`.
+    :param retries: of one map index.
+    """
+
+    task_id: str
+    submitted_by: str | None
+    on_revoked: str
+    retries: int
+
+    @classmethod
+    def of(cls, sensor: Any) -> Self:
+        """Return what a SpotJobSensor, or a mapped one, was given; what is mapped over is known at run time."""
+        given = getattr(sensor, "partial_kwargs", None)
+        get = partial(getattr, sensor) if given is None else given.get
+        submitted_by = submit_task_id(get("submitted_by", None))
+        return cls(
+            task_id=sensor.task_id,
+            submitted_by=submitted_by,
+            on_revoked=get("on_revoked", None) or default_on_revoked(submitted_by),
+            retries=sensor.retries or 0,
+        )
 
 
 def find_dag(dag_id: str, dag_file: Path | None) -> Any:
@@ -46,15 +77,19 @@ def find_task(dag: Any, task_id: str) -> Any:
     kind = operator_class(task)
     if issubclass(kind, SubmitSpotJobOperator):
         return task
-    if issubclass(kind, SpotJobSensor) and getattr(task, "submitted_by", None):
-        raise CliProblem(f"{task_id!r} watches jobs that {task.submitted_by!r} submits: plan that task.")
+    if issubclass(kind, SpotJobSensor) and (submitted_by := WatchingSensor.of(task).submitted_by):
+        raise CliProblem(f"{task_id!r} watches jobs that {submitted_by!r} submits: plan that task.")
     raise CliProblem(f"{task_id!r} is a {kind.__name__}, which submits no spot jobs; {_spot_tasks(dag)}.")
 
 
-def watching_sensors(dag: Any, task_id: str) -> list[SpotJobSensor]:
+def watching_sensors(dag: Any, task_id: str) -> list[WatchingSensor]:
     """Return the sensors that submit successors of this task's jobs after a loss."""
-    sensors = (task for task in dag.task_dict.values() if isinstance(task, SpotJobSensor))
+    sensors = (WatchingSensor.of(task) for task in dag.task_dict.values() if _is_sensor(task))
     return [one for one in sensors if one.submitted_by == task_id and one.on_revoked == "resubmit"]
+
+
+def _is_sensor(task: Any) -> bool:
+    return issubclass(operator_class(task), SpotJobSensor)
 
 
 def operator_class(task: Any) -> type:

@@ -100,7 +100,7 @@ def _retries(sums: Arithmetic) -> Iterator[Line]:
     yield "jobs", f"at most {product} = {sums.jobs_at_most}"
     yield "failures", f"use retries only: {_times(tries, 'try', 'tries')} in all"
     yield "revocations", f"stay within their try, {_times(jobs, 'job', 'jobs')} at most; the next one uses a retry"
-    yield "bids", f"{', then '.join(sums.bids)}{' (repeats)' if len(sums.bids) > 1 else ''}; each try starts over"
+    yield "bids", f"{_in_turn(sums.bids)}; each try starts over"
     yield from _steps(sums)
     if sums.on_pending_timeout != "fail":
         yield "pending_timeout", f"is answered by {sums.on_pending_timeout}, counted as a revocation"
@@ -128,10 +128,16 @@ def _handed_over(sums: Arithmetic) -> Iterator[Line]:
             "sensor",
             f"{sensor!r} submits one more after each loss, with {_times(retries, 'retry', 'retries')} at most",
         )
-    yield from _steps(sums)
-    if not sums.sensor_retries:
+    if sums.sensor_retries:
+        yield "bids", f"{_in_turn(sums.bids)}; a sensor's tries go on where the last one was"
+    else:
         yield "sensor", "none in this DAG submits another one after a loss (SpotJobSensor with submitted_by)"
+    yield from _steps(sums)
     yield "limits", "pending, run and total_timeout do not apply: nobody waits here"
+
+
+def _in_turn(bids: tuple[str, ...]) -> str:
+    return f"{', then '.join(bids)}{' (repeats)' if len(bids) > 1 else ''}"
 
 
 def _times(count: int, one: str, many: str) -> str:
