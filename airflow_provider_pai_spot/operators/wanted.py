@@ -98,8 +98,12 @@ def limits_of(operator: SubmitSpotJobOperator, moment: TryMoment) -> WaitLimits:
 
 
 def max_running_minutes(operator: SubmitSpotJobOperator) -> int | None:
-    """Return DLC's own guard in whole minutes, should nobody be left to stop the job."""
-    limit = operator.run_timeout or operator.execution_timeout
+    """
+    Return DLC's own guard in whole minutes, should nobody be left to stop the job; None for no limit.
+
+    The `execution_timeout` of a task that does not wait bounds a submission of seconds, not the training.
+    """
+    limit = operator.run_timeout or (operator.execution_timeout if operator.wait_for_completion else None)
     return None if limit is None else max(1, math.ceil(limit.total_seconds() / 60))
 
 

@@ -286,6 +286,18 @@ SubmitSpotJobOperator(
     }
 
 
+def test_the_execution_timeout_of_a_task_that_only_submits_is_not_planned_as_a_limit_of_the_job(plan: Call) -> None:
+    task = """
+SubmitSpotJobOperator(
+    task_id="train", **COMMON, spot_discount_limit=0.4,
+    wait_for_completion=False, execution_timeout=timedelta(minutes=5),
+)
+"""
+    planned = plan(task)
+    assert planned["limits"]["job_max_running_time_minutes"] is None
+    assert "JobMaxRunningTimeMinutes" not in planned["request"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
