@@ -9,7 +9,7 @@ from airflow_provider_pai_spot.dlc.roles import inferred_resource_type
 from airflow_provider_pai_spot.dlc.terms import ecs_specs_of_bidders, uses_elastic_spot_specs
 from airflow_provider_pai_spot.recovery.spot_recovery import SpotRecovery
 
-_LADDERS = {"discount": "recovery.spot_discount_ladder", "price": "recovery.spot_price_ladder"}
+_LADDERS = {"discount": "spot_discount_ladder", "price": "spot_price_ladder"}
 _LIMITS = {"discount": "spot_discount_limit", "price": "spot_price_limit"}
 
 
@@ -20,9 +20,10 @@ def check_against(recovery: SpotRecovery, request: JobRequest, bid_grid: BidGrid
     :raises InvalidJobRequest: a step of the policy cannot follow this request.
     """
     _check_ladder_kind(recovery, request)
+    _check_one_bid(recovery, request)
     _check_roles(recovery, request)
     off_grid = (
-        discount_bid(f"{_LADDERS['discount']}[{index}]", str(step), bid_grid)[1]
+        discount_bid(f"recovery.{_LADDERS['discount']}[{index}]", str(step), bid_grid)[1]
         for index, step in enumerate(recovery.spot_discount_ladder)
     )
     return (*filter(None, off_grid), *_restart_layers(recovery, request))
@@ -33,11 +34,31 @@ def _check_ladder_kind(recovery: SpotRecovery, request: JobRequest) -> None:
         for bid in request.bids_by_role.values():
             if bid.kind != step.kind:
                 raise InvalidJobRequest(
-                    _LADDERS[step.kind],
-                    getattr(recovery, _LADDERS[step.kind].partition(".")[2]),
+                    f"recovery.{_LADDERS[step.kind]}",
+                    getattr(recovery, _LADDERS[step.kind]),
                     f"the job bids a {bid.kind} ({bid}), which a {step.kind} cannot follow; bid with "
                     f"{_LIMITS[step.kind]}, or leave the ladder out.",
                 )
+
+
+def _check_one_bid(recovery: SpotRecovery, request: JobRequest) -> None:
+    """A step of the ladder replaces the bid of every role: what raises one may lower another."""
+    argument = _needs_one_bid(recovery)
+    if argument and len(set(request.bids_by_role.values())) > 1:
+        bids = " and ".join(f"{role} {bid}" for role, bid in request.bids_by_role.items())
+        raise InvalidJobRequest(
+            f"recovery.{argument}",
+            getattr(recovery, argument),
+            f"it takes one bid for all roles, and the roles bid {bids}; bid the same in every SpotSpec (a role without "
+            f"one runs on demand), or leave {argument} out.",
+        )
+
+
+def _needs_one_bid(recovery: SpotRecovery) -> str:
+    """Return the argument for which one bid stands for all roles, '' if none does (`raise_bid` needs a ladder)."""
+    for step in recovery.ladder[:1]:
+        return _LADDERS[step.kind]
+    return "choose_ecs_spec" if recovery.choose_ecs_spec == "by_market" else ""
 
 
 def _check_roles(recovery: SpotRecovery, request: JobRequest) -> None:

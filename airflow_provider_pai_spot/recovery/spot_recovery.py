@@ -27,7 +27,8 @@ class SpotRecovery:
     :param max_revocations: losses answered by a resubmission within one Airflow try, pending timeouts that
         `on_pending_timeout` answers included; 0 leaves every loss to Airflow's own `retries`.
     :param spot_discount_ladder: discount limits (fraction of list price, 0.9 at most) of the resubmissions after the
-        first, second, … loss of a try; the last one repeats. Empty: the task's own bid again.
+        first, second, … loss of a try; the last one repeats. Empty: the task's own bid again. One bid stands for all
+        roles, here and in `by_market`: those that bid must bid alike.
     :param spot_price_ladder: the same for a task that bids a price, in CNY per minute.
     :param ecs_specs: instance types to go on with, in this order and around again, the task's own first.
     :param choose_ecs_spec: `in_order` takes the next type after each loss; `by_market` asks ListEcsSpecs and takes the

@@ -125,6 +125,65 @@ def test_a_step_that_cannot_follow_the_request_is_refused(
         check_against(SpotRecovery.coerce(recovery), request(**arguments))
 
 
+def bidding(**bids: float | None) -> list[dict[str, Any]]:
+    """Roles in this order; None: on demand."""
+    return [
+        {
+            key: value
+            for key, value in role(kind, SpotSpec={"SpotDiscountLimit": bid}).items()
+            if bid or key != "SpotSpec"
+        }
+        for kind, bid in bids.items()
+    ]
+
+
+ONE_BID_FOR_ALL: dict[str, dict[str, Any]] = {
+    "a ladder": {"spot_discount_ladder": [0.6]},
+    "a ladder that only a wait climbs": {"spot_discount_ladder": [0.6], "on_pending_timeout": "raise_bid"},
+    "a type by its price": {"ecs_specs": ["ecs.c7.large"], "choose_ecs_spec": "by_market"},
+}
+EACH_ITS_OWN: dict[str, dict[str, Any]] = {
+    "nothing": {},
+    "types in order": {"ecs_specs": ["ecs.c7.large"]},
+    "on demand": {"on_demand_after": 2, "on_pending_timeout": "on_demand"},
+}
+DIFFERENT = [bidding(Worker=0.3, Master=0.9), bidding(Master=0.9, Worker=0.3)]
+ALIKE = [bidding(Worker=0.3, Master=0.3), bidding(Master=None, Worker=0.3), bidding(Worker=0.3)]
+
+
+@pytest.mark.parametrize("roles", DIFFERENT, ids=["low first", "high first"])
+@pytest.mark.parametrize("recovery", ONE_BID_FOR_ALL.values(), ids=ONE_BID_FOR_ALL)
+def test_one_bid_cannot_stand_for_roles_that_bid_differently(
+    recovery: dict[str, Any], roles: list[dict[str, Any]]
+) -> None:
+    told = r"the roles bid \w+ 0\.[39] of list price and \w+ 0\.[39] of list price; bid the same in every SpotSpec"
+    with pytest.raises(InvalidJobRequest, match=told) as refused:
+        check_against(SpotRecovery.coerce(recovery), request(job_specs=roles))
+    assert str(refused.value).startswith(("recovery.spot_discount_ladder is", "recovery.choose_ecs_spec is"))
+
+
+@pytest.mark.parametrize("roles", DIFFERENT, ids=["low first", "high first"])
+@pytest.mark.parametrize("recovery", EACH_ITS_OWN.values(), ids=EACH_ITS_OWN)
+def test_roles_may_bid_differently_where_each_keeps_its_own_bid(
+    recovery: dict[str, Any], roles: list[dict[str, Any]]
+) -> None:
+    check_against(SpotRecovery.coerce(recovery), request(job_specs=roles))
+
+
+@pytest.mark.parametrize("roles", ALIKE, ids=["all alike", "one on demand", "a single one"])
+@pytest.mark.parametrize("recovery", ONE_BID_FOR_ALL.values(), ids=ONE_BID_FOR_ALL)
+def test_one_bid_stands_for_roles_that_bid_alike(recovery: dict[str, Any], roles: list[dict[str, Any]]) -> None:
+    check_against(SpotRecovery.coerce(recovery), request(job_specs=roles))
+
+
+def test_prices_that_differ_are_told_apart_too() -> None:
+    roles = [role(kind, SpotSpec={"SpotPriceLimit": bid}) for kind, bid in {"Worker": 0.01, "Master": 0.02}.items()]
+    with pytest.raises(
+        InvalidJobRequest, match=r"recovery\.spot_price_ladder .*Worker 0\.01 CNY per minute and Master 0"
+    ):
+        check_against(SpotRecovery.coerce({"spot_price_ladder": [0.03]}), request(job_specs=roles))
+
+
 def test_a_grid_that_does_not_bind_is_warned_about() -> None:
     (warning,) = check_against(SpotRecovery.coerce({"spot_discount_ladder": [0.75]}), request(), "warn")
     assert "0.75" in warning
