@@ -84,7 +84,7 @@ class SensorFlow:
         self.context = context
         self.log = sensor.log
         self.clock = clock
-        pointed_at = job_id or required_job_id(sensor.job_id, sensor.task_id)
+        self.pointed_at = job_id or required_job_id(sensor.job_id, sensor.task_id)
         self.moment = moment_from(context, clock)
         self.store: StateStore = context.get("task_state_store") or MemoryStore()
         self.hook = hook or PaiDlcHook(
@@ -99,7 +99,7 @@ class SensorFlow:
             cancel_on_kill=sensor.cancel_on_kill,
             log=self.log,
         )
-        self.watch = open_watch(self.store, pointed_at, self.moment.generation, clock.now())
+        self.watch = open_watch(self.store, self.pointed_at, self.moment.generation, clock.now())
         self._check_rules(is_told_of=job_id is not None)
         self._tolerance = provider_settings.poll_error_tolerance()
         self._unusual_wait = provider_settings.unusual_wait()
@@ -120,6 +120,7 @@ class SensorFlow:
             self._refuse_if_late()
             self._submit_successor()
         keep(self.store, self.watch)
+        self._tell_downstream()
         self.report.job(self.watch.job_id)
         self.kill.check(self.watch.job_id)
 
@@ -326,7 +327,12 @@ class SensorFlow:
             raise
         self.watch = self.watch.over(successor)
         keep(self.store, self.watch)
-        overwrite_job_id(self.context, task_id, self.watch.job_id, jobs.report)
+
+    def _tell_downstream(self) -> None:
+        """At each start: an earlier one may have ended between storing a successor and telling of it."""
+        submit_task_id, job_id = self.sensor.submitted_by, self.watch.job_id
+        if submit_task_id and job_id != self.pointed_at:
+            overwrite_job_id(self.context, submit_task_id, job_id, self.report)
 
     def _time_out(self, status: str) -> NoReturn:
         what_now = self.let_go()

@@ -92,9 +92,13 @@ def submit_successor(jobs: TaskJobs, lost_job_id: str, losses: int) -> str:
 
 
 def overwrite_job_id(context: Context, task_id: str, job_id: str, report: Report) -> None:
-    """Make everything downstream of the submit task, and its own link, see the new job."""
+    """
+    Make everything downstream of the submit task, and its own link, see the new job.
+
+    What `job_id=submit.output` renders to comes last: while that is the old one, the sensor's next try does it again.
+    """
     ti: Any = context["ti"]
-    values = {_RETURN_VALUE: job_id, XCOM_JOB_ID: job_id, report.console_key: report.console_url(job_id)}
+    values = {XCOM_JOB_ID: job_id, report.console_key: report.console_url(job_id), _RETURN_VALUE: job_id}
     for key, value in values.items():
         XCom.set(
             key=key,

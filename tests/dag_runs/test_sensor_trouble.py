@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from airflow.sdk import DAG, task
+from airflow.sdk.execution_time.xcom import XCom
 
 from airflow_provider_pai_spot.emulator import DlcEmulator, JobPlan
 from airflow_provider_pai_spot.hooks.pai_dlc import PaiDlcHook
@@ -122,3 +123,30 @@ def test_a_job_made_elsewhere_is_not_replaced_by_the_submit_task_s(emulator: Dlc
     assert (run.task_states["wait"], run.tries["wait"]) == ("failed", 2)
     assert f"{job_id} lost its capacity, and no successor is submitted" in run.log
     assert len(emulator.control.jobs()) == 2
+
+
+@pytest.mark.parametrize("key", ["return_value", "job_id", "job_console"])
+def test_a_successor_is_known_downstream_although_telling_of_it_failed(
+    emulator: DlcEmulator, run_dag: Any, monkeypatch: pytest.MonkeyPatch, key: str
+) -> None:
+    """As after a worker's death between what it stores for its own next try and what it tells others."""
+    writes: list[str] = []
+    set_xcom = XCom.set
+
+    def fail_once(*, task_id: str, **written: Any) -> None:
+        if (task_id, written["key"]) == ("submit", key):
+            writes.append(written["value"])
+            if len(writes) == 2:  # the first one is the submit task's own
+                raise ConnectionError("Airflow does not answer")
+        set_xcom(task_id=task_id, **written)
+
+    monkeypatch.setattr(XCom, "set", fail_once)
+    emulator.control.plan(IS_LOST)
+    with new_dag() as dag:
+        submit = SubmitSpotJobOperator(task_id="submit", **REQUEST)
+        SpotJobSensor(task_id="wait", job_id=submit.output, submitted_by=submit, **QUICKLY)
+    run = run_dag(dag)
+    lost, successor = (job["JobId"] for job in emulator.control.jobs())
+    assert (run.task_states["wait"], run.tries["wait"]) == ("success", 3)
+    assert run.xcom("submit") == run.xcom("submit", "job_id") == run.xcom("wait") == successor
+    assert lost not in run.xcom("submit", "job_console")
