@@ -252,7 +252,7 @@ class SensorFlow:
         if outcome.verdict is not Verdict.SUCCEEDED:
             self._end_at_limit(outcome)
         if outcome.rule == NOT_OBSERVED:
-            raise error_for(outcome, note=" The job may be alive; the next try goes on watching it.")
+            raise error_for(outcome, note=self._leave_unobserved())
         self.report.went(outcome)
         tails, outcome = read_tails(self.hook, outcome, provider_settings.log_tail_lines())
         self.report.push(XCOM_OUTCOME, outcome.to_dict())
@@ -263,6 +263,12 @@ class SensorFlow:
             self._mark_lost(outcome)
         self.report.tails(outcome, tails)
         raise SpotWatchEnded(str(error_for(outcome, note=self._perhaps_ours(outcome))), outcome)
+
+    def _leave_unobserved(self) -> str:
+        """What becomes of a job whose state is not known: the next try's, or that of a sensor that ends."""
+        if not self.moment.is_last_try:
+            return " The job may be alive; the next try goes on watching it."
+        return f" No try is left to watch it; {self.let_go()}."
 
     def _end_at_limit(self, outcome: JobOutcome) -> None:
         if outcome.stop_reason is StopReason.TOTAL_TIMEOUT:

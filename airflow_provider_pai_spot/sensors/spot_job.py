@@ -62,7 +62,8 @@ class SpotJobSensor(BaseSensorOperator):
     :raises SpotSubmissionRefused: `job_id` is not the id of one job, or a lost job is not of `submitted_by`. Never
         retried.
     :raises SpotTotalTimeout: `execution_timeout` passed (`deferrable`). The next try goes on watching.
-    :raises SpotOutcomeUnknown: DLC did not answer for too long. The next try goes on watching.
+    :raises SpotOutcomeUnknown: DLC did not answer for too long. The next try goes on watching; the last one stops the
+        job if `cancel_on_kill`.
     :raises SpotWatchEnded: the job ended otherwise than by success. Never retried.
     :raises AirflowSensorTimeout: `timeout` passed. Never retried.
     """

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowSensorTimeout, TaskDeferred
 
-from airflow_provider_pai_spot.exceptions import PaiDlcRefused, SpotOutcomeUnknown, SpotWatchEnded
+from airflow_provider_pai_spot.attempts.unseen import not_observed
+from airflow_provider_pai_spot.exceptions import PaiDlcRefused, PaiDlcUnavailable, SpotOutcomeUnknown, SpotWatchEnded
 from airflow_provider_pai_spot.sensors.looks import LOOKS_KEY
 
 TOLERANCE = 900  # the default of [pai_spot] poll_error_tolerance
@@ -55,6 +56,45 @@ def test_an_outage_beyond_the_tolerance_is_given_up_and_the_next_try_bears_it_an
     with pytest.raises(SpotOutcomeUnknown, match="may be alive"):
         poll(bench, job_id, 1)
     assert poll(bench, job_id, 2, try_number=2) == [None, None]
+
+
+@pytest.mark.parametrize(
+    ("try_number", "cancel_on_kill", "left", "told"),
+    [
+        (3, False, "Running", "may be alive; the next try goes on watching it"),
+        (3, True, "Running", "may be alive; the next try goes on watching it"),
+        (4, False, "Running", "No try is left to watch it; it is left alone"),
+        (4, True, "Stopped", "No try is left to watch it; it was stopped"),
+    ],
+)
+def test_a_silence_ends_the_job_only_with_the_last_try_and_if_asked_to(
+    bench: Any, try_number: int, cancel_on_kill: bool, left: str, told: str
+) -> None:
+    job_id = bench.job()
+    watching = {"try_number": try_number, "cancel_on_kill": cancel_on_kill}
+    bench.control.fault("GetJob", "server_error", times=None)
+    assert poll(bench, job_id, TOLERANCE // 60, **watching) == [None] * (TOLERANCE // 60)
+    with pytest.raises(SpotOutcomeUnknown, match=told):
+        poll(bench, job_id, 1, **watching)
+    bench.control.clear_faults()
+    assert bench.status(job_id) == left
+
+
+@pytest.mark.parametrize("try_number", [3, 4])
+def test_a_silence_that_a_trigger_tells_of_ends_as_one_on_a_worker(bench: Any, try_number: int) -> None:
+    job_id = bench.job()
+    event = not_observed(job_id, "Running", PaiDlcUnavailable("no answer")).to_dict()
+    with pytest.raises(SpotOutcomeUnknown):
+        bench.session(job_id, try_number=try_number, cancel_on_kill=True).resume(event)
+    assert bench.status(job_id) == ("Stopped" if try_number == 4 else "Running")
+
+
+def test_a_job_that_cannot_be_stopped_in_a_silence_is_named_with_what_stops_it(bench: Any) -> None:
+    job_id = bench.job()
+    for operation in ("GetJob", "StopJob"):
+        bench.control.fault(operation, "server_error", times=None)
+    with pytest.raises(SpotOutcomeUnknown, match=f"`pai-spot stop {job_id}` stops it"):
+        poll(bench, job_id, TOLERANCE // 60 + 1, try_number=4, cancel_on_kill=True)
 
 
 def test_the_timeout_passes_during_an_outage_too(bench: Any) -> None:
