@@ -53,6 +53,11 @@ JOB_ARGUMENTS = (
 """The arguments that describe the job; all are templated and coerced after rendering."""
 
 
+_FORGETS = (
+    "[state_store] clear_on_success is on: nothing will be known of this task's jobs once it has succeeded. A clear "
+    "then gives the old success again or, once the run is over, begins anew in the checkpoint folder of the finished "
+    "work, with PAI_SPOT_RESUME=0. Switch it off."
+)
 _DURATIONS = ("poll_interval", "log_poll_interval", "pending_timeout", "run_timeout", "total_timeout")
 
 
@@ -205,6 +210,8 @@ class SubmitSpotJobOperator(BaseOperator):
     def execute(self, context: Context) -> str | None:
         """Take over what an earlier try left, or submit; then wait."""
         flow = self._begin(context)
+        if flow.jobs.ledger.is_blank and provider_settings.forgets_on_success():
+            self.log.warning(_FORGETS)
         try:
             return flow.begin()
         except AirflowTaskTimeout:

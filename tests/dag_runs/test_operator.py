@@ -222,3 +222,14 @@ def test_a_lost_answer_makes_one_job_in_whatever_workspace(
     run = run_dag(one_task(job_overrides={"WorkspaceId": "2"}))
     assert run.task_states == {"train": "success"}
     assert [job["WorkspaceId"] for job in emulator.control.jobs()] == ["2"]
+
+
+@pytest.mark.parametrize(("clear_on_success", "warnings"), [("True", 1), ("False", 0)])
+def test_a_store_that_will_forget_the_success_is_warned_of_once(
+    emulator: DlcEmulator, run_dag: Any, monkeypatch: pytest.MonkeyPatch, clear_on_success: str, warnings: int
+) -> None:
+    monkeypatch.setenv("AIRFLOW__STATE_STORE__CLEAR_ON_SUCCESS", clear_on_success)
+    emulator.control.plan(IS_LOST)
+    run = run_dag(one_task())
+    assert run.task_states == {"train": "success"}
+    assert run.log.count("[state_store] clear_on_success is on") == warnings
