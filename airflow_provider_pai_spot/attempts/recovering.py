@@ -79,8 +79,11 @@ class Recoverer:
 
         :param unreachable: why the checkpoints could not be looked at, '' if there are none.
         """
-        unseen = [one for one in self._latest_first() if one.verdict == Verdict.REVOKED and one.progressed is None]
-        if self.recovery.max_losses_without_progress is None or [one.job_id for one in unseen] != [outcome.job_id]:
+        if self.recovery.max_losses_without_progress is None or not outcome.has_run:
+            return
+        lost = [one for one in self._latest_first() if one.verdict == Verdict.REVOKED and one.progressed is None]
+        blind = [one.job_id for one in lost if one.seconds_running or one.job_id == outcome.job_id]
+        if blind != [outcome.job_id]:
             return
         self.log.warning(
             "%s: no progress can be seen, so recovery.max_losses_without_progress stops nothing; let the command print "

@@ -366,9 +366,9 @@ class TaskJobs:
         )
 
     def _progress(self, outcome: JobOutcome, tails: Sequence[PodTail]) -> dict[str, Any]:
-        """Compare with the attempts before; a log that cannot be read tells nothing, and neither does a folder."""
+        """Compare with the attempts before; what cannot be read, or a job that never ran, tells nothing."""
         attempt = self.ledger.find(outcome.job_id)
-        if attempt is None:
+        if attempt is None or not outcome.has_run:
             return {}
         before = [
             one

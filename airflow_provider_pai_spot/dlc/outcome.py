@@ -17,7 +17,7 @@ from typing import Any, Self
 
 from airflow_provider_pai_spot.dlc.redaction import without_secrets
 from airflow_provider_pai_spot.dlc.refusal import shown
-from airflow_provider_pai_spot.dlc.status import JobStatus, has_machines
+from airflow_provider_pai_spot.dlc.status import JobStatus, Phase, has_machines, phase_of
 from airflow_provider_pai_spot.dlc.wire import integer_of, mapping_of, mappings_of, text_of
 
 OUTCOME_VERSION = 1
@@ -194,6 +194,12 @@ class JobOutcome:
         """Whether it had won its machines when it was stopped, and waited for its image, its mounts or its checks."""
         before = [status for status, _, _ in self.timeline if status not in _STOP_STATUSES]
         return bool(before) and has_machines(before[-1])
+
+    @property
+    def has_run(self) -> bool:
+        """Whether it ever reached Running, if for less than the second that DLC's times tell apart."""
+        was_running = any(phase_of(status) is Phase.RUNNING for status, _, _ in self.timeline)
+        return was_running or self.seconds_running > 0 or self.progress is not None
 
     def with_stop_reason(self, stop_reason: StopReason | None) -> Self:
         """Return the same outcome, known to have been brought about by us; a limit of ours is then its cause."""

@@ -18,6 +18,7 @@ from airflow_provider_pai_spot.sensors.spot_job import SpotJobSensor
 
 FIRST, SECOND, THIRD = "ecs.g7.xlarge", "ecs.g7.2xlarge", "ecs.c7.large"
 IS_LOST = JobPlan(run_seconds=30, revoke_after=0.1)
+LOST_AFTER_A_SECOND = JobPlan(run_seconds=30, revoke_after=1.1)
 LONG = JobPlan(run_seconds=60)
 REQUEST: dict[str, Any] = {
     "image": "registry.example.com/train:1",
@@ -195,7 +196,7 @@ def test_a_job_that_comes_further_each_time_is_never_stopped(emulator: DlcEmulat
 
 
 def test_where_no_progress_can_be_seen_one_warning_says_so(emulator: DlcEmulator, run_dag: Any) -> None:
-    emulator.control.plan(IS_LOST, times=3)
+    emulator.control.plan(LOST_AFTER_A_SECOND, times=3)
     run = run_dag(one_task())
     assert run.task_states == {"train": "success"}
     assert attempts(run, "progressed")[:3] == [None] * 3
@@ -245,7 +246,7 @@ def test_a_checkpoint_is_progress_once(emulator: DlcEmulator, run_dag: Any, buck
 
 
 def test_storage_that_no_provider_knows_is_named_once_and_stops_nothing(emulator: DlcEmulator, run_dag: Any) -> None:
-    emulator.control.plan(IS_LOST, times=3)
+    emulator.control.plan(LOST_AFTER_A_SECOND, times=3)
     run = run_dag(one_task(**CHECKPOINTS))
     assert run.task_states == {"train": "success"}
     assert run.log.count("Its checkpoints cannot be looked at: No filesystem registered for scheme oss") == 1
