@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from airflow_provider_pai_spot.attempts.ledger import Attempt, AttemptLedger, Tally
 from airflow_provider_pai_spot.attempts.moment import TryMoment
+from airflow_provider_pai_spot.dlc.bids import bid_in
 from airflow_provider_pai_spot.dlc.duration import duration
 from airflow_provider_pai_spot.dlc.job_request import JobRequest
 from airflow_provider_pai_spot.dlc.outcome import Cause, JobOutcome, StopReason, Verdict
@@ -69,6 +70,7 @@ class Recoverer:
             losses_without_progress=self._losses_without_progress(),
             waited_for=self._waited_for()[: tally.waits],
             ecs_spec=(last.ecs_spec if last else "") or self._own.ecs_spec or "",
+            bid=bid_in(last.bid) if last else None,
             on_demand=outcome.on_demand,
         )
         return next_step(self.recovery, history, self._own, self._offers())

@@ -24,6 +24,7 @@ LIMIT_KEYS: Final[dict[BidKind, str]] = {"discount": "SpotDiscountLimit", "price
 HIGHEST_DISCOUNT_BID: Final = Decimal("0.9")
 """The console offers 10 % to 90 % of list price, in steps of 10 %."""
 
+_UNITS: Final[dict[BidKind, str]] = {"discount": "of list price", "price": "CNY per minute"}
 _GRID = frozenset(Decimal(tenth) / 10 for tenth in range(1, 10))
 # What a binary float keeps of any decimal number: beyond it is noise (0.30000000000000004). A text has no noise.
 _FLOAT_DIGITS = Context(prec=15)
@@ -51,8 +52,7 @@ class Bid:
         return {"SpotStrategy": SPOT_STRATEGY, LIMIT_KEYS[self.kind]: float(self.amount)}
 
     def __str__(self) -> str:
-        unit = "of list price" if self.kind == "discount" else "CNY per minute"
-        return f"{self.value} {unit}"
+        return f"{self.value} {_UNITS[self.kind]}"
 
 
 def discount_bid(argument: str, value: object, bid_grid: BidGrid = "refuse") -> tuple[Bid, str | None]:
@@ -97,6 +97,13 @@ def read_bid(spot_spec: Mapping[str, Any]) -> Bid | None:
         if 0 < float(amount) < math.inf:
             return Bid(kind, _plain(amount))
     return None
+
+
+def bid_in(text: str) -> Bid | None:
+    """Return the bid that was written as text, None for any other text; never raises."""
+    value, _, unit = text.partition(" ")
+    kind = next((kind for kind, known in _UNITS.items() if known == unit), None)
+    return None if kind is None else read_bid({LIMIT_KEYS[kind]: value})
 
 
 def _off_grid(argument: str, value: object, bid_grid: BidGrid) -> str:

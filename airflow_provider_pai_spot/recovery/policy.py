@@ -36,6 +36,7 @@ class History:
     :param losses_without_progress: the last losses, one after another, that brought no progress (tries as above).
     :param waited_for: the types of the last jobs of this try, one after another, that `pending_timeout` ended.
     :param ecs_spec: what the job ran on, or waited for; '' if that is not known.
+    :param bid: what it bid; None for the task's own bid.
     :param on_demand: whether it was at list price.
     """
 
@@ -46,6 +47,7 @@ class History:
     losses_without_progress: int = 0
     waited_for: tuple[str, ...] = ()
     ecs_spec: str = ""
+    bid: Bid | None = None
     on_demand: bool = False
 
     @property
@@ -173,22 +175,19 @@ def _after_wait(recovery: SpotRecovery, history: History, own: JobTerms, offers:
 
 
 def _higher_bid(recovery: SpotRecovery, history: History, own: JobTerms) -> Step:
-    bid = _raised(recovery, history.resubmissions, own.bid)
+    bid = _raised(recovery, history.resubmissions, history.bid or own.bid)
     if bid is None:
         return GiveUp("the ladder has no higher bid than the one that waited")
     same_type = Choice(history.ecs_spec)
     return Resubmit(_terms(own, bid, same_type), _count(recovery, history), _in_words(bid, None))
 
 
-def _raised(recovery: SpotRecovery, raises: int, own: Bid | None) -> Bid | None:
-    """Return the bid of the n-th raise: rungs up to the task's own bid, or to the rung before, raise nothing."""
-    if own is None or not recovery.ladder or recovery.ladder[0].kind != own.kind:
+def _raised(recovery: SpotRecovery, raises: int, waited_at: Bid | None) -> Bid | None:
+    """Return the first rung above the bid that waited, from the rung of the n-th raise on; None if there is none."""
+    if waited_at is None:
         return None
-    rungs = [own]
-    for rung in recovery.ladder:
-        if rung.amount > rungs[-1].amount:
-            rungs.append(rung)
-    return rungs[raises] if raises < len(rungs) else None
+    left = recovery.ladder[raises - 1 :]
+    return next((rung for rung in left if rung.kind == waited_at.kind and rung.amount > waited_at.amount), None)
 
 
 def _other_type(recovery: SpotRecovery, history: History, own: JobTerms, offers: Iterable[Offer]) -> Step:

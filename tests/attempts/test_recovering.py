@@ -11,6 +11,7 @@ import pytest
 from airflow_provider_pai_spot.attempts.ledger import Attempt, AttemptLedger, MemoryStore, Tally
 from airflow_provider_pai_spot.attempts.moment import TryMoment
 from airflow_provider_pai_spot.attempts.recovering import Recoverer, as_submitted
+from airflow_provider_pai_spot.dlc.bids import Bid
 from airflow_provider_pai_spot.dlc.job_request import build_job_request
 from airflow_provider_pai_spot.dlc.outcome import JobOutcome, StopReason, Verdict
 from airflow_provider_pai_spot.dlc.terms import JobTerms
@@ -159,6 +160,16 @@ def test_types_that_waited_are_counted_since_the_last_job_that_ran(kept_log: Any
     assert isinstance(after_waits(2, recoverer(kept_log, waited(0), waited(1, OTHER), **policy)), GiveUp)
     after_a_loss = recoverer(kept_log, waited(0), lost(1, progressed=None), waited(2, OTHER), **policy)
     assert isinstance(after_waits(2, after_a_loss), Resubmit)
+
+
+@pytest.mark.parametrize(
+    ("waited_at", "bid"), [("0.4 of list price", "0.6"), ("0.6 of list price", "0.9"), ("", "0.6"), ("edited", "0.6")]
+)
+def test_a_wait_is_answered_from_the_bid_that_waited(kept_log: Any, waited_at: str, bid: str) -> None:
+    policy: dict[str, Any] = {"spot_discount_ladder": [0.6, 0.9], "on_pending_timeout": "raise_bid"}
+    step = after_waits(1, recoverer(kept_log, past(0, bid=waited_at), **policy))
+    assert isinstance(step, Resubmit)
+    assert step.terms.bid == Bid("discount", bid)
 
 
 def test_a_new_try_lets_each_type_wait_again(kept_log: Any) -> None:

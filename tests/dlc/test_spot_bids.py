@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_pai_spot.dlc.bids import Bid, discount_bid, price_bid, read_bid
+from airflow_provider_pai_spot.dlc.bids import Bid, bid_in, discount_bid, price_bid, read_bid
 from airflow_provider_pai_spot.dlc.refusal import InvalidJobRequest
 
 
@@ -123,3 +123,9 @@ def test_a_bid_is_read_from_what_dlc_echoes(spot_spec: dict[str, Any], expected:
 def test_a_bid_reads_as_people_say_it() -> None:
     assert str(Bid("discount", "0.4")) == "0.4 of list price"
     assert str(Bid("price", "0.011")) == "0.011 CNY per minute"
+
+
+@pytest.mark.parametrize("bid", [Bid("discount", "0.4"), Bid("price", "0.011")])
+def test_a_bid_is_read_from_its_own_text_and_from_no_other(bid: Bid) -> None:
+    assert bid_in(str(bid)) == bid
+    assert [bid_in(text) for text in ("", "0.4", "0 of list price", "x of list price", "0.4 of it")] == [None] * 5

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -198,10 +199,44 @@ def test_a_bid_is_raised_until_no_higher_one_is_left() -> None:
 def test_a_rung_below_the_own_bid_is_passed_over_and_each_higher_one_waits_once() -> None:
     own = JobTerms(bid=Bid("discount", "0.7"), ecs_spec="ecs.a")
     recovery = policy(on_pending_timeout="raise_bid", spot_discount_ladder=[0.6, 0.9])
-    first, second = (next_step(recovery, waited(count, ecs_spec="ecs.a"), own) for count in (1, 2))
+    first = next_step(recovery, waited(1, ecs_spec="ecs.a"), own)
     assert isinstance(first, Resubmit)
     assert first.terms.bid == Bid("discount", "0.9")
-    assert isinstance(second, GiveUp)
+    assert isinstance(next_step(recovery, waited(2, bid=first.terms.bid), own), GiveUp)
+
+
+NEXT_HIGHER: dict[str, tuple[tuple[float, ...], str, str | None]] = {
+    "the own bid again after a loss": ((0.4, 0.6, 0.9), "lost waited", "0.6"),
+    "the own bid again after a loss, and one rung left": ((0.4, 0.9), "lost waited", "0.9"),
+    "the same rung twice": ((0.6, 0.6, 0.9), "lost lost waited", "0.9"),
+    "a rung that is no higher, passed over": ((0.4, 0.6), "waited", "0.6"),
+    "a loss after a raise goes on up": ((0.5, 0.6, 0.9), "waited lost waited", "0.9"),
+    "the highest rung, then a fall": ((0.6, 0.9, 0.5), "lost lost waited", None),
+    "a ladder that falls at last": ((0.6, 0.9, 0.5), "lost waited", "0.9"),
+    "a fall between": ((0.6, 0.5, 0.9), "lost waited", "0.9"),
+    "the last rung": ((0.6, 0.9), "lost lost waited", None),
+    "the last rung, repeated": ((0.6,), "lost lost waited", None),
+}
+
+
+def bids_after(recovery: SpotRecovery, ends: Sequence[Ended]) -> list[Bid | None]:
+    """Return the bids of one try whose jobs end like this, the task's own first; None where it gave up."""
+    bids, history = [OWN.bid], History(losses=0, losses_in_all=0, ecs_spec="ecs.a")
+    for ended in ends:
+        history = _went_on(history, ended, None, JobTerms(bid=bids[-1]))
+        step = next_step(recovery, history, OWN)
+        if not isinstance(step, Resubmit):
+            return [*bids, None]
+        bids.append(step.terms.bid or OWN.bid)
+    return bids
+
+
+@pytest.mark.parametrize(("ladder", "ends", "bid"), NEXT_HIGHER.values(), ids=NEXT_HIGHER)
+def test_a_wait_is_answered_by_the_next_higher_bid_of_the_ladder(
+    ladder: tuple[float, ...], ends: str, bid: str | None
+) -> None:
+    recovery = policy(on_pending_timeout="raise_bid", spot_discount_ladder=ladder)
+    assert bids_after(recovery, [Ended(end) for end in ends.split()])[-1] == (bid and Bid("discount", bid))
 
 
 def test_a_raised_bid_stays_on_the_type_that_waited() -> None:
@@ -310,6 +345,23 @@ def test_a_try_always_ends_within_its_cap_and_no_bid_passes_nine_tenths(
     assert submitted <= recovery.max_revocations + 1
 
 
+@given(st.lists(TENTHS, min_size=1, max_size=5), st.lists(st.sampled_from(Ended), max_size=7))
+def test_a_wait_bids_the_first_rung_still_ahead_that_is_higher(ladder: list[Decimal], before: list[Ended]) -> None:
+    recovery = policy(on_pending_timeout="raise_bid", spot_discount_ladder=ladder, max_revocations=9)
+    *earlier, waited_at, bid = bids_after(recovery, [*before, Ended.WAITED])
+    if waited_at is None or len(earlier) < len(before):
+        return
+    ahead = [rung for rung in recovery.ladder[len(before) :] if rung.amount > waited_at.amount]
+    assert bid == (ahead[0] if ahead else None)
+
+
+@given(st.sets(TENTHS.filter(lambda tenth: tenth >= Decimal("0.4")), min_size=1), st.lists(st.sampled_from(Ended)))
+def test_on_a_ladder_that_rises_no_bid_is_below_the_one_before(rungs: set[Decimal], ends: list[Ended]) -> None:
+    recovery = policy(on_pending_timeout="raise_bid", spot_discount_ladder=sorted(rungs), max_revocations=9)
+    amounts = [bid.amount for bid in bids_after(recovery, ends) if bid is not None]
+    assert amounts == sorted(amounts)
+
+
 def _went_on(history: History, ended: Ended, progressed: bool | None, terms: JobTerms) -> History:
     from dataclasses import replace
 
@@ -324,6 +376,7 @@ def _went_on(history: History, ended: Ended, progressed: bool | None, terms: Job
         waited_for=() if lost else (*history.waited_for, history.ecs_spec),
         losses_without_progress=without,
         ecs_spec=terms.ecs_spec or "ecs.a",
+        bid=terms.bid,
         on_demand=terms.on_demand,
     )
 
