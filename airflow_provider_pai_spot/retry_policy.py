@@ -85,7 +85,6 @@ class SpotRetryPolicy(RetryPolicy):
             return ""
         if outcome.rule in _HOPELESS_RULES:
             return _HOPELESS_RULES[outcome.rule]
-        if outcome.cause not in (None, "user_failure"):  # exit codes of its other pods would be a consequence
-            return _HOPELESS_CAUSES.get(str(outcome.cause), "")
-        codes = sorted(self.hopeless_exit_codes.intersection(pod.get("exit_code") for pod in outcome.pods))
-        return f"its command ended with exit code {codes[0]}" if codes else ""
+        if outcome.exit_code in self.hopeless_exit_codes:
+            return f"its command ended with exit code {outcome.exit_code}"
+        return _HOPELESS_CAUSES.get(str(outcome.cause), "")

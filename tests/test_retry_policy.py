@@ -5,11 +5,14 @@ from __future__ import annotations
 import subprocess
 import sys
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from airflow.sdk.definitions.retry_policy import RetryAction
 
+from airflow_provider_pai_spot.dlc.job import Job
 from airflow_provider_pai_spot.dlc.outcome import Cause, JobOutcome, Verdict
+from airflow_provider_pai_spot.dlc.verdict import classify
 from airflow_provider_pai_spot.exceptions import (
     PaiDlcUnavailable,
     SpotCapacityRevoked,
@@ -23,10 +26,9 @@ from airflow_provider_pai_spot.retry_policy import SpotRetryPolicy
 DELAY = timedelta(minutes=20)
 
 
-def failed(rule: str, *exit_codes: int | None, cause: Cause = Cause.USER_FAILURE) -> SpotJobFailed:
-    pods = tuple({"pod_id": f"p{index}", "exit_code": code} for index, code in enumerate(exit_codes))
-    outcome = JobOutcome(job_id="dlc1", verdict=Verdict.FAILED, status="Failed", rule=rule, cause=cause, pods=pods)
-    return SpotJobFailed("dlc1 failed", outcome)
+def failed(rule: str, exit_code: int | None = None, *, cause: Cause = Cause.USER_FAILURE) -> SpotJobFailed:
+    known = {"verdict": Verdict.FAILED, "status": "Failed", "cause": cause, "exit_code": exit_code}
+    return SpotJobFailed("dlc1 failed", JobOutcome(job_id="dlc1", rule=rule, **known))
 
 
 def waited_in(*statuses: str) -> SpotPendingTimeout:
@@ -48,7 +50,7 @@ ENDS: dict[str, tuple[BaseException, RetryAction, str]] = {
         RetryAction.FAIL,
         "image, mounts or checks",
     ),
-    "exit 1": (failed("command_failed", 0, 1), RetryAction.FAIL, "exit code 1"),
+    "exit 1": (failed("command_failed", 1), RetryAction.FAIL, "exit code 1"),
     "exit 2": (failed("command_failed", 2), RetryAction.FAIL, "exit code 2"),
     "exit 126": (failed("command_failed", 126), RetryAction.FAIL, "exit code 126"),
     "exit 127": (failed("command_failed", 127), RetryAction.FAIL, "exit code 127"),
@@ -62,14 +64,14 @@ ENDS: dict[str, tuple[BaseException, RetryAction, str]] = {
         RetryAction.FAIL,
         "configuration was refused",
     ),
-    "exit 137": (failed("out_of_memory", 137), RetryAction.DEFAULT, ""),
-    "exit 3": (failed("command_failed", 3), RetryAction.DEFAULT, ""),
-    "a fault of the platform": (failed("platform_fault", None), RetryAction.DEFAULT, ""),
-    "a fault of the platform that made the other pods exit 1": (
-        failed("pod_not_admitted", None, 1, cause=Cause.PLATFORM),
+    "mounts that may come the next time": (failed("mount", cause=Cause.ENVIRONMENT), RetryAction.DEFAULT, ""),
+    "a job that was killed for its memory": (
+        failed("out_of_memory", cause=Cause.OUT_OF_MEMORY),
         RetryAction.DEFAULT,
         "",
     ),
+    "exit 3": (failed("command_failed", 3), RetryAction.DEFAULT, ""),
+    "a fault of the platform": (failed("platform_fault", cause=Cause.PLATFORM), RetryAction.DEFAULT, ""),
     "a failure without an outcome": (SpotJobFailed("dlc1"), RetryAction.DEFAULT, ""),
     "an end that no rule explains": (SpotOutcomeUnknown("dlc1"), RetryAction.DEFAULT, ""),
     "a job that ran too long": (SpotRunTimeout("dlc1"), RetryAction.DEFAULT, ""),
@@ -86,6 +88,52 @@ def test_losses_are_retried_and_what_a_retry_cannot_mend_is_not(
     assert decision.action is action
     assert reason in (decision.reason or "")
     assert decision.retry_delay == (DELAY if action is RetryAction.RETRY else None)
+
+
+def pod(name: str, exit_code: int | None, hour: int = 1, **more: Any) -> dict[str, Any]:
+    role = name.partition("-")[0]
+    detail = {"ExitCode": exit_code, "Reason": more.pop("reason", "Error")}
+    ended = {"Status": "Failed", "StatusDetail": detail, "GmtFinishTime": f"2026-01-01T{hour:02}:00:00Z"}
+    return {"PodId": f"dlc1-{name}", "Type": role, **ended, **more}
+
+
+PODS: dict[str, tuple[list[dict[str, Any]], int | None]] = {
+    "AIMaster's own code is a consequence": ([pod("worker-0", 134), pod("aimaster-0", 1)], 134),
+    "an earlier incarnation was made good": (
+        [pod("worker-0", 134, HistoryPods=[pod("worker-0", 1, 0)])],
+        134,
+    ),
+    "a peer that died later is a consequence": ([pod("worker-1", 1, 2), pod("worker-0", 134, 1)], 134),
+    "the first of two to fail": ([pod("worker-0", 134, 2), pod("worker-1", 1, 1)], 1),
+    "one without a time, if there is no other": ([pod("worker-0", 2, GmtFinishTime="")], 2),
+    "a command that could not be executed": ([pod("worker-0", 127, reason="ContainerCannotRun")], 127),
+    "a container without a code": ([pod("worker-0", None, reason="CreateContainerConfigError")], None),
+    "one killed for its memory, and its peer": (
+        [pod("worker-0", 137, reason="OOMKilled"), pod("worker-1", 1, 2)],
+        None,
+    ),
+    "one that was not admitted, and its peer": (
+        [pod("worker-0", None, reason="UnexpectedAdmissionError"), pod("worker-1", 1, 2)],
+        None,
+    ),
+    "ended by a signal": ([pod("worker-0", 143)], None),
+}
+
+
+@pytest.mark.parametrize(("pods", "exit_code"), PODS.values(), ids=PODS)
+def test_only_the_exit_code_that_decided_is_hopeless(pods: list[dict[str, Any]], exit_code: int | None) -> None:
+    outcome = classify(Job({"JobId": "dlc1", "Status": "Failed", "Pods": pods}))
+    assert outcome.exit_code == exit_code
+    stored = JobOutcome.from_dict(outcome.to_dict())
+    action = SpotRetryPolicy().evaluate(SpotJobFailed("dlc1 failed", stored), 1, 3).action
+    assert action is (RetryAction.FAIL if exit_code in (1, 2, 126, 127) else RetryAction.DEFAULT)
+
+
+def test_an_outcome_of_an_older_release_tells_no_exit_code_and_is_airflow_s() -> None:
+    stored = failed("command_failed", 1).outcome.to_dict()
+    del stored["exit_code"]
+    outcome = JobOutcome.from_dict(stored)
+    assert SpotRetryPolicy().evaluate(SpotJobFailed("dlc1", outcome), 1, 3).action is RetryAction.DEFAULT
 
 
 def test_which_exit_codes_are_hopeless_can_be_said() -> None:

@@ -109,6 +109,7 @@ class JobOutcome:
     :param seconds_running: seconds in Running, from the job's own timestamps.
     :param restarts: restarts DLC itself made (AIMaster).
     :param timeline: `[status, start, end]` entries, ISO 8601 UTC, end may be empty.
+    :param exit_code: the one that decided, of the first pod whose command failed by itself or could not be executed.
     :param pods: `{pod_id, type, status, sub_status, exit_code}` of each pod, failing ones first.
     :param progress: the last `PAI_SPOT_PROGRESS` object the command printed, if any.
     :param stop_reason: why we stopped the job ourselves, if we did.
@@ -128,6 +129,7 @@ class JobOutcome:
     seconds_pending: float = 0.0
     seconds_running: float = 0.0
     restarts: int = 0
+    exit_code: int | None = None
     timeline: tuple[tuple[str, str, str], ...] = ()
     pods: tuple[Mapping[str, Any], ...] = ()
     progress: Mapping[str, Any] | None = None
@@ -144,6 +146,7 @@ class JobOutcome:
         return {
             "version": OUTCOME_VERSION,
             "restarts": self.restarts,
+            "exit_code": self.exit_code,
             "reserving": self.reserving,
             "on_demand": self.on_demand,
             "verdict": self.verdict.value,
@@ -177,6 +180,7 @@ class JobOutcome:
             seconds_pending=_seconds(data.get("seconds_pending")),
             seconds_running=_seconds(data.get("seconds_running")),
             restarts=integer_of(data.get("restarts")) or 0,
+            exit_code=integer_of(data.get("exit_code")),
             timeline=tuple(_entry(entry) for entry in _items(data.get("timeline")) if _items(entry)),
             pods=tuple(_read_pod(pod) for pod in mappings_of(data.get("pods"))),
             progress=mapping_of(data["progress"]) if isinstance(data.get("progress"), Mapping) else None,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Final
 
 from airflow_provider_pai_spot.dlc.job import Job
@@ -66,6 +67,7 @@ OUT_OF_MEMORY: Final = re.compile(r"\bOOM[- ]?Killed\b", re.IGNORECASE)
 
 _MAX_LINE, _LINE_LEFT, _BEFORE = 200, 160, 60
 _PODS_NAMED = 3
+_LATEST = datetime.max.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,6 +241,12 @@ def pod_failed_in_place(scene: Scene) -> Sequence[str]:
 def exit_codes(job: Job) -> Sequence[str]:
     """Return what the pods that ended badly exited with, DLC's own among them; no rule's sign."""
     return _lines(pod for pod in job.pods if pod.exit_code)
+
+
+def deciding_exit_code(job: Job) -> int | None:
+    """Return what the first worker that failed by itself exited with; one whose end has no time comes last."""
+    first = min(_failed_by_themselves(job), key=lambda pod: pod.finished_at or _LATEST, default=None)
+    return None if first is None else first.exit_code
 
 
 def _got_over(job: Job, evicted: Pod) -> bool:

@@ -346,10 +346,15 @@ def _outcome(job: Job, rule: Rule, evidence: tuple[str, ...]) -> JobOutcome:
         seconds_pending=job.seconds_pending(),
         seconds_running=job.seconds_running(),
         restarts=job.restart_times.used,
+        exit_code=signs.deciding_exit_code(job) if _decides_by_exit_code(rule) else None,
         timeline=tuple((item.status, iso(item.start), iso(item.end)) for item in job.timeline),
         pods=tuple(pod.summary() for pod in failing_first),
         reserving=job.phase is Phase.DECIDED,
     )
+
+
+def _decides_by_exit_code(rule: Rule) -> bool:
+    return rule.cause is Cause.USER_FAILURE or rule.name == "container_not_started"
 
 
 def _what_there_is(job: Job) -> tuple[str, ...]:

@@ -109,6 +109,7 @@ def test_what_a_newer_release_wrote_is_read_without_success_being_invented() -> 
 WIRE: dict[str, Any] = {
     "version": 1,
     "restarts": 0,
+    "exit_code": None,
     "reserving": False,
     "on_demand": False,
     "verdict": "revoked",
@@ -136,10 +137,10 @@ def test_the_wire_format_is_the_one_that_other_releases_read() -> None:
 
 
 def test_an_outcome_of_an_older_release_is_read_and_its_cause_is_not_made_up() -> None:
-    older = {key: value for key, value in WIRE.items() if key not in ("cause", "on_demand")}
+    older = {key: value for key, value in WIRE.items() if key not in ("cause", "on_demand", "exit_code")}
     outcome = JobOutcome.from_dict(older)
     assert (outcome.verdict, outcome.cause) == (Verdict.REVOKED, None)
-    assert outcome.to_dict() == older | {"cause": None, "on_demand": False}
+    assert outcome.to_dict() == older | {"cause": None, "on_demand": False, "exit_code": None}
 
 
 @pytest.mark.parametrize(
