@@ -7,7 +7,7 @@ A line names DLC's fields and their values; it never holds Envs, a command or wh
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
@@ -18,6 +18,7 @@ from airflow_provider_pai_spot.dlc.redaction import LONGEST_TEXT, without_secret
 from airflow_provider_pai_spot.dlc.stamps import zoned_moment
 from airflow_provider_pai_spot.dlc.status import JobStatus, Phase, phase_of
 from airflow_provider_pai_spot.dlc.timeline import began_again_after
+from airflow_provider_pai_spot.dlc.wording import IMAGE_PULL, MOUNT, NODE_PRESSURE, OUT_OF_MEMORY, taken_back
 
 PERMANENT_EXIT_CODES: Final = frozenset({1, 2, 126, 127, 128, 139, 245, 255})
 """Exit codes that DLC's pages or its controller give to a program that failed by itself: it would fail again."""
@@ -36,38 +37,10 @@ NOT_STARTED_REASONS: Final = frozenset(
 
 STOPPED_BY_USER_CODES: Final = frozenset({"JobStoppedByUser", "StoppedByUser"})
 
-PREEMPTION: Final = re.compile(
-    r"(?<!not )(?<!not be )(?<!cannot be )(?<!not been )\b(preempted|evicted|reclaimed)\b"
-    r"|\bspot\b.{0,60}\b(preemption|released?)\b|\b(preemption|released?)\b.{0,60}\bspot\b",
-    re.IGNORECASE,
-)
-"""
-Words for a resource taken back. Not `preemptible`, which is what spot capacity is called while it lasts, nor
-`preemption` by itself, of which Kubernetes' scheduler writes when it finds no room ("no preemption victims").
-"""
-
-NODE_PRESSURE: Final = re.compile(
-    r"low on resource|(Disk|Memory|PID)Pressure|ephemeral[- ](local )?storage|EmptyDir volume", re.IGNORECASE
-)
-"""
-The kubelet evicts pods also for what they use themselves: that is no loss of capacity. It does not say "evicted":
-"The node was low on resource: …", "Pod ephemeral local storage usage exceeds the total limit of containers 10Gi.",
-"Container x exceeded its local ephemeral storage limit …", "Usage of EmptyDir volume "x" exceeds the limit "1Gi"."
-"""
-
-IMAGE_PULL: Final = re.compile(
-    r"\b(ErrImagePull|ImagePullBackOff|InvalidImageName|manifest unknown"
-    r"|(?:pull|image)\b.{0,120}\bunauthorized)\b",
-    re.IGNORECASE,
-)
-
-MOUNT: Final = re.compile(r"\b(FailedMount|FailedAttachVolume|MountVolume|[Uu]nable to (?:attach or )?mount)\b")
-
-OUT_OF_MEMORY: Final = re.compile(r"\bOOM[- ]?Killed\b", re.IGNORECASE)
-
 _MAX_LINE, _LINE_LEFT, _BEFORE = 200, 160, 60
 _PODS_NAMED = 3
 _LATEST = datetime.max.replace(tzinfo=UTC)
+_Find = Callable[[str], "re.Match[str] | None"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +87,7 @@ def node_pressure(scene: Scene) -> Sequence[str]:
     Kubernetes' reason that is Evicted, for then it is not the program's.
     """
     evicted = _evicted_for_good(scene.job)
-    reason = scene.job.reason_message if evicted or PREEMPTION.search(scene.job.reason_message) else ""
+    reason = scene.job.reason_message if evicted or taken_back(scene.job.reason_message) else ""
     messages = dict.fromkeys(pod.message[:LONGEST_TEXT] for pod in evicted if pod.reason == EVICTED)
     of_pods = [message for message in messages if NODE_PRESSURE.search(message)][:_PODS_NAMED]
     found = _matching([reason], NODE_PRESSURE, "ReasonMessage")
@@ -210,10 +183,10 @@ def platform_fault(scene: Scene) -> Sequence[str]:
 
 
 def spot_event_preempted(scene: Scene) -> Sequence[str]:
-    """An event tells of preemption, neither from before the last run nor from one that a restart has survived."""
+    """An event tells of preemption, not of one that a restart has survived; one outside the last run tells nothing."""
     if not scene.spot or _times_run(scene.job) > 1 or scene.job.restart_times.used:
         return ()
-    return _taken_back([line for line in scene.events if not _was_before_last_run(scene.job, line)], "event")
+    return _taken_back([line for line in scene.events if not _was_outside_last_run(scene.job, line)], "event")
 
 
 def ran_into_time_limit(scene: Scene) -> Sequence[str]:
@@ -313,12 +286,12 @@ def _evicted_for_good(job: Job) -> list[Pod]:
     return [pod for pod in (*_workers(job), *lost) if EVICTED in (pod.sub_status, pod.reason)]
 
 
-def _was_before_last_run(job: Job, event: str) -> bool:
+def _was_outside_last_run(job: Job, event: str) -> bool:
     """A time from before the job was made is no time but a zone misread, and tells nothing; nor does a missing one."""
-    moment, began = zoned_moment(event), job.running_since
-    if moment is None or began is None or (job.created_at is not None and moment < job.created_at):
+    moment, began, ended = zoned_moment(event), job.running_since, job.finished_at
+    if moment is None or (job.created_at is not None and moment < job.created_at):
         return False
-    return moment < began
+    return (began is not None and moment < began) or (ended is not None and moment > ended)
 
 
 def _times_run(job: Job) -> int:
@@ -347,19 +320,23 @@ def _reason(job: Job) -> str:
 
 
 def _matching(texts: Iterable[str], pattern: re.Pattern[str], where: str) -> list[str]:
-    return [_cut(f"{where}: {_around(text, pattern)}") for text in texts if pattern.search(text)]
+    return _found(texts, pattern.search, where)
 
 
-def _around(text: str, pattern: re.Pattern[str]) -> str:
+def _found(texts: Iterable[str], find: _Find, where: str) -> list[str]:
+    return [_cut(f"{where}: {_around(text, find)}") for text in texts if find(text)]
+
+
+def _around(text: str, find: _Find) -> str:
     """Leave out the beginning of a long text if what was found would be cut off."""
     text = without_secrets(text, LONGEST_TEXT)
-    found = pattern.search(text)
+    found = find(text)
     start = found.start() - _BEFORE if found is not None and found.end() > _LINE_LEFT else 0
     return f"…{text[start:]}" if start > 0 else text
 
 
 def _taken_back(texts: Iterable[str], where: str) -> list[str]:
-    return _matching([text for text in texts if not NODE_PRESSURE.search(text)], PREEMPTION, where)
+    return _found([text for text in texts if not NODE_PRESSURE.search(text)], taken_back, where)
 
 
 def _lines(pods: Iterable[Pod]) -> list[str]:

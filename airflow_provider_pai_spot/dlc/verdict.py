@@ -22,7 +22,7 @@ from airflow_provider_pai_spot.dlc.signs import Scene
 from airflow_provider_pai_spot.dlc.status import JobStatus, Phase
 from airflow_provider_pai_spot.dlc.wire import iso
 
-RULES_VERSION: Final = 3
+RULES_VERSION: Final = 4
 """Changes with the table; what an outcome says about its rule is to be read with it."""
 
 Confidence = Literal["documented", "observed", "assumed"]
@@ -250,7 +250,7 @@ FAILURE_RULES: Final[tuple[Rule, ...]] = (
         verdict=Verdict.REVOKED,
         cause=Cause.REVOKED,
         sign=signs.spot_event_preempted,
-        reads="events, SpotSpec, StatusHistory, RestartTimes",
+        reads="events, SpotSpec, StatusHistory, RestartTimes, GmtFinishTime",
         confidence="assumed",
         source="wording of the vendor skill, looked for in events",
     ),
