@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from airflow_provider_pai_spot.dlc.job import Job
@@ -36,6 +36,18 @@ NOT_STARTED_REASONS: Final = frozenset(
 """Kubernetes' reasons of a container whose command never ran."""
 
 STOPPED_BY_USER_CODES: Final = frozenset({"JobStoppedByUser", "StoppedByUser"})
+
+_TAKES_TO_END: Final = timedelta(minutes=1)
+"""
+How long before the end of an evicted pod its peers may fail of the same loss (assumed): a pod that is told to end has
+30 seconds in Kubernetes, in which its peers lose it already.
+"""
+
+_OUTLIVED_AFTER: Final = timedelta(minutes=45)
+"""
+A peer that fails so long after an eviction does not fail of it (assumed): PyTorch gives up waiting for a lost peer
+after 10 minutes with NCCL and 30 with Gloo, unless told otherwise.
+"""
 
 _MAX_LINE, _LINE_LEFT, _BEFORE = 200, 160, 60
 _PODS_NAMED = 3
@@ -95,13 +107,13 @@ def node_pressure(scene: Scene) -> Sequence[str]:
 
 
 def spot_pod_evicted(scene: Scene) -> Sequence[str]:
-    """A pod of a spot job ended as Evicted."""
+    """A pod of a spot job ended as Evicted, at a time when that can have ended the job."""
     return pod_evicted(scene) if scene.spot else ()
 
 
 def pod_evicted(scene: Scene) -> Sequence[str]:
-    """A pod ended as Evicted."""
-    return _lines(pod for pod in _workers(scene.job) if pod.is_evicted)
+    """A pod ended as Evicted, at a time when that can have ended the job."""
+    return _lines(pod for pod in _workers(scene.job) if pod.is_evicted and _may_have_ended_it(scene.job, pod))
 
 
 def spot_pod_evicted_before(scene: Scene) -> Sequence[str]:
@@ -113,7 +125,8 @@ def spot_pod_evicted_before(scene: Scene) -> Sequence[str]:
 
 def idle_quota_evicted(scene: Scene) -> Sequence[str]:
     """A job on idle quota lost it to the quota's owner: no market took it."""
-    evicted = [pod for pod in (*_workers(scene.job), *_past_workers(scene.job)) if pod.is_evicted]
+    present = [pod for pod in _workers(scene.job) if _may_have_ended_it(scene.job, pod)]
+    evicted = [pod for pod in (*present, *_past_workers(scene.job)) if pod.is_evicted]
     if scene.spot or not scene.job.uses_idle_quota or not evicted:
         return ()
     return (*_lines(evicted), "the job runs on idle quota (OversoldType) and bids for no spot capacity")
@@ -256,8 +269,9 @@ def _failed_meanwhile(job: Job, evicted: Pod, successor: Pod) -> bool:
 
 def _failed_by_themselves(job: Job) -> list[Pod]:
     """The workers that exited with a code of their own, none if one that a signal ended was before them."""
-    by_themselves = [pod for pod in _workers(job) if _is_own_failure(pod)]
-    by_signal = [pod for pod in _workers(job) if pod.exit_code in SIGNAL_EXIT_CODES]
+    workers = [pod for pod in _workers(job) if not pod.is_evicted]
+    by_themselves = [pod for pod in workers if _is_own_failure(pod)]
+    by_signal = [pod for pod in workers if pod.exit_code in SIGNAL_EXIT_CODES]
     return [] if any(_ended_before_all(pod, by_themselves) for pod in by_signal) else by_themselves
 
 
@@ -282,8 +296,19 @@ def _past_workers(job: Job) -> list[Pod]:
 
 def _evicted_for_good(job: Job) -> list[Pod]:
     """The workers that ended as evicted, by DLC's word or Kubernetes', and were not made good."""
+    present = [pod for pod in _workers(job) if _may_have_ended_it(job, pod)]
     lost = [pod for pod in _past_workers(job) if not _got_over(job, pod)]
-    return [pod for pod in (*_workers(job), *lost) if EVICTED in (pod.sub_status, pod.reason)]
+    return [pod for pod in (*present, *lost) if EVICTED in (pod.sub_status, pod.reason)]
+
+
+def _may_have_ended_it(job: Job, evicted: Pod) -> bool:
+    """Whether no peer failed by itself before a pod's eviction, nor the first one so long after it that all ran on."""
+    peers = [pod for pod in _workers(job) if not pod.is_evicted]
+    failures = [pod.finished_at for pod in peers if _is_own_failure(pod) or OUT_OF_MEMORY.fullmatch(pod.reason)]
+    known = [moment for moment in failures if moment is not None]
+    if evicted.finished_at is None or not known or len(known) < len(failures):
+        return True
+    return min(known) - _OUTLIVED_AFTER <= evicted.finished_at <= min(known) + _TAKES_TO_END
 
 
 def _was_outside_last_run(job: Job, event: str) -> bool:

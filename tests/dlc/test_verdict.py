@@ -410,7 +410,7 @@ def test_rule_names_are_unique_because_outcomes_name_them() -> None:
     assert len(names) == len(set(names))
 
 
-TABLE = {4: "2a4e8a7ce580"}
+TABLE = {4: "6b3bd320e0b9"}
 
 
 def test_the_version_of_the_table_changes_with_it() -> None:
@@ -461,6 +461,56 @@ STILL_LOST = {
 @pytest.mark.parametrize("raw", STILL_LOST.values(), ids=STILL_LOST)
 def test_a_loss_stays_one_beside_words_of_a_disk_that_are_about_something_else(raw: dict[str, Any]) -> None:
     assert classify(Job(raw)).rule == "spot_pod_evicted"
+
+
+LOST = "spot_pod_evicted"
+PEERS: dict[str, tuple[list[dict[str, Any]], str]] = {
+    "failed long before": ([pod(0, 1, end="2026-01-01T01:50:00Z")], "command_failed"),
+    "failed a minute and a second before": ([pod(0, 1, end="2026-01-01T01:58:59Z")], "command_failed"),
+    "failed a minute before": ([pod(0, 1, end="2026-01-01T01:59:00Z")], LOST),
+    "failed in the same second": ([pod(0, 1, end=AT_TWO)], LOST),
+    "failed 45 minutes later": ([pod(0, 1, end="2026-01-01T02:45:00Z")], LOST),
+    "failed a second after these": ([pod(0, 1, end="2026-01-01T02:45:01Z")], "command_failed"),
+    "failed hours later, with a code that no page lists": ([pod(0, 42, end="2026-01-01T09:00:00Z")], "other_exit_code"),
+    "was killed for its memory hours later": (
+        [pod(0, 137, end="2026-01-01T09:00:00Z", Reason="OOMKilled")],
+        "out_of_memory",
+    ),
+    "was killed hours later, by whom nobody says": ([pod(0, 137, end="2026-01-01T09:00:00Z")], LOST),
+    "failed, nobody knows when": ([pod(0, 1)], LOST),
+    "failed hours later, another at once": (
+        [pod(0, 1, end="2026-01-01T09:00:00Z"), pod(1, 1, end="2026-01-01T02:00:09Z")],
+        LOST,
+    ),
+    "failed hours later, another nobody knows when": ([pod(0, 1, end="2026-01-01T09:00:00Z"), pod(1, 1)], LOST),
+    "was lost as well, at the time of the failure": (
+        [pod(0, 1, end="2026-01-01T09:00:09Z"), pod(1, 143, "Evicted", end="2026-01-01T09:00:00Z")],
+        LOST,
+    ),
+    "failed hours later, the lost one with a code of its own": (
+        [pod(0, 42, end="2026-01-01T09:00:00Z"), pod(1, 1, "Evicted", end=AT_TWO)],
+        "other_exit_code",
+    ),
+}
+
+
+@pytest.mark.parametrize(("peers", "rule"), PEERS.values(), ids=PEERS)
+def test_an_eviction_ends_a_job_whose_peers_fail_about_its_time(peers: list[dict[str, Any]], rule: str) -> None:
+    raw = failed(pod(3, 143, "Evicted", end=AT_TWO), *peers)
+    assert classify(Job(raw)).rule == rule
+
+
+@pytest.mark.parametrize(("settings", "rule"), [({}, "evicted_without_spot_terms"), (IDLE, "idle_quota_evicted")])
+def test_so_it_does_where_nothing_was_bid(settings: dict[str, str], rule: str) -> None:
+    lost = pod(3, 143, "Evicted", end=AT_TWO)
+    for peer, expected in ((pod(0, 1, end=AT_TWO), rule), (pod(0, 1, end="2026-01-01T09:00:00Z"), "command_failed")):
+        assert classify(Job(failed(lost, peer, spot=False, Settings=settings))).rule == expected
+
+
+def test_an_eviction_for_a_full_disk_may_be_outlived_too() -> None:
+    lost = pod(3, 137, "Evicted", end=AT_TWO, Reason="Evicted", Message=KUBELET[0])
+    for end, expected in (("2026-01-01T02:00:09Z", "node_pressure"), ("2026-01-01T09:00:00Z", "command_failed")):
+        assert classify(Job(failed(lost, pod(0, 1, end=end)))).rule == expected
 
 
 LOST_AT_TWO = pod(3, 143, "Evicted", end=AT_TWO)
