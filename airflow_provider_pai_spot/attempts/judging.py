@@ -30,6 +30,8 @@ from airflow_provider_pai_spot.dlc.status import is_decided
 from airflow_provider_pai_spot.dlc.verdict import RULES, Rule, classify, rules_with
 
 _PODS_ASKED = 2
+_RULES_OF_LAST_RESORT = ("pod_failed_in_place",)
+"""What they take for the user's failure, DLC's events may explain."""
 _LATEST = datetime.max.replace(tzinfo=UTC)
 
 _log = logging.getLogger(__name__)
@@ -75,13 +77,15 @@ def has_bid(job: Job, spot: bool | None = None) -> bool:
 
 def judging(job: Job, *, spot: bool | None = None) -> Generator[Command, Any, JobOutcome]:
     """
-    Return how a job ended, as `judge`; the events of one that is over are read if its own fields cannot tell.
+    Return how a job ended, as `judge`; the events of one that is over are read if its own fields do not tell for sure.
 
-    The job's own events first, then those of the pods that failed first: an image or a mount often shows only there.
+    The job's own events first, then, if nothing tells at all, those of the pods that failed first: an image or a mount
+    often shows only there.
     All lines of events are masked, which may take seconds: whoever drives this does it where it may block.
     """
     outcome = judge(job, spot=spot)
-    if outcome.verdict is not Verdict.UNKNOWN or not is_decided(job.status):
+    is_sure = outcome.verdict is not Verdict.UNKNOWN and outcome.rule not in _RULES_OF_LAST_RESORT
+    if is_sure or not is_decided(job.status):
         return outcome
     events = yield from _events(ReadEvents(job.job_id))
     outcome = judge(job, events, spot=spot)

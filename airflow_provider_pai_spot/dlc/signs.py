@@ -35,6 +35,9 @@ NOT_STARTED_REASONS: Final = frozenset(
 )
 """Kubernetes' reasons of a container whose command never ran."""
 
+ENDED_FROM_OUTSIDE_REASONS: Final = frozenset({EVICTED, "NodeLost", "NodeShutdown", "Shutdown", "Terminated"})
+"""Kubernetes' reasons of a pod that its machine ended, or that went with its machine."""
+
 STOPPED_BY_USER_CODES: Final = frozenset({"JobStoppedByUser", "StoppedByUser"})
 
 _TAKES_TO_END: Final = timedelta(minutes=1)
@@ -219,9 +222,10 @@ def ended_by_signal(scene: Scene) -> Sequence[str]:
 
 
 def pod_failed_in_place(scene: Scene) -> Sequence[str]:
-    """A pod failed and DLC says of every failed one that it was not evicted."""
+    """A pod failed, DLC says of every failed one that it was not evicted, and Kubernetes does not say otherwise."""
     failed = [pod for pod in _workers(scene.job) if pod.has_failed]
-    return _lines(failed) if all(pod.sub_status == "Normal" for pod in failed) else ()
+    in_place = all(pod.sub_status == "Normal" and pod.reason not in ENDED_FROM_OUTSIDE_REASONS for pod in failed)
+    return _lines(failed) if in_place else ()
 
 
 def exit_codes(job: Job) -> Sequence[str]:

@@ -286,7 +286,7 @@ FAILURE_RULES: Final[tuple[Rule, ...]] = (
         verdict=Verdict.FAILED,
         cause=Cause.USER_FAILURE,
         sign=signs.pod_failed_in_place,
-        reads="Pods.Status, Pods.SubStatus",
+        reads="Pods.Status, Pods.SubStatus, Pods.StatusDetail.Reason",
         confidence="assumed",
         source="GetJob reference: SubStatus is Normal or Evicted, and it is Normal",
     ),

@@ -195,6 +195,7 @@ def worker(number: int, status: str = "Failed", end: str = "", role: str = "work
     return {"PodId": f"dlc1-{role}-{number}", "Type": role, "Status": status, "GmtFinishTime": end}
 
 
+IN_PLACE_RULE = "pod_failed_in_place"
 NO_WORD = {"JobId": "dlc1", "Status": "Failed", "ReasonCode": "", "ReasonMessage": ""}
 PULL = "2026-01-01T00:20:00Z Failed to pull image https://robot:planted@hub/x: ErrImagePull"
 MOUNT = "2026-01-01T00:20:00Z FailedMount: MountVolume.SetUp for volume x: timed out"
@@ -207,6 +208,20 @@ def test_what_only_a_pod_s_events_tell_is_heard(line: str, rule: str) -> None:
     assert (outcome.cause, outcome.rule) == (Cause.ENVIRONMENT, rule)
     assert told.asked == ["dlc1", "dlc1-worker-0"]
     assert "planted" not in str(outcome)
+
+
+IN_PLACE = {**NO_WORD, "Pods": [worker(0) | {"SubStatus": "Normal"}]}
+PREEMPTED = "2026-01-01T00:20:00Z Pod dlc1-worker-0 has been preempted"
+
+
+@pytest.mark.parametrize(
+    ("line", "rule"), [(PREEMPTED, "event_preempted"), (PULL, "image_pull"), (MOUNT, "mount"), ("", IN_PLACE_RULE)]
+)
+def test_the_job_s_events_may_explain_a_pod_of_which_nothing_but_its_failure_is_known(line: str, rule: str) -> None:
+    told = Told(dlc1=[line])
+    bid = [{"Type": "Worker", "SpotSpec": {"SpotDiscountLimit": 0.4}}]
+    assert told.judge({**IN_PLACE, "JobSpecs": bid}).rule == rule
+    assert told.asked == ["dlc1"]
 
 
 def test_of_many_pods_the_two_that_failed_first_are_asked() -> None:

@@ -410,7 +410,7 @@ def test_rule_names_are_unique_because_outcomes_name_them() -> None:
     assert len(names) == len(set(names))
 
 
-TABLE = {4: "6b3bd320e0b9"}
+TABLE = {4: "8d476ef78fd4"}
 
 
 def test_the_version_of_the_table_changes_with_it() -> None:
@@ -461,6 +461,15 @@ STILL_LOST = {
 @pytest.mark.parametrize("raw", STILL_LOST.values(), ids=STILL_LOST)
 def test_a_loss_stays_one_beside_words_of_a_disk_that_are_about_something_else(raw: dict[str, Any]) -> None:
     assert classify(Job(raw)).rule == "spot_pod_evicted"
+
+
+@pytest.mark.parametrize("reason", ["Evicted", "NodeLost", "NodeShutdown", "Shutdown", "Terminated"])
+def test_a_pod_that_its_machine_ended_is_no_failure_of_the_user_s(reason: str) -> None:
+    in_place = pod(0, None, "Normal", Reason=reason)
+    assert classify(Job(failed(in_place))).rule == "no_rule"
+    assert classify(Job(failed(in_place)), [EVENT]).rule == "event_preempted"
+    assert classify(Job(failed(in_place, pod(1, None, "Normal", Reason="Error")))).rule == "no_rule"
+    assert classify(Job(failed(pod(0, 1, "Normal", Reason=reason)))).rule == "command_failed"
 
 
 LOST = "spot_pod_evicted"
