@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_pai_spot.attempts.judging import judge_with_events
+from airflow_provider_pai_spot.dlc.job import Job
 from airflow_provider_pai_spot.dlc.outcome import JobOutcome
 from airflow_provider_pai_spot.dlc.verdict import RULES, RULES_VERSION
 from airflow_provider_pai_spot.emulator import DlcEmulator, JobPlan
@@ -133,6 +135,44 @@ def test_events_in_the_file_carry_their_time_as_dlc_writes_it(pai_spot: Call, tm
         path.write_text(json.dumps({**raw, "Events": [f"{china_time} Pod worker-0 has been preempted"]}))
         rules.append(told(pai_spot("explain", "--file", str(path)))["rule"].split(",")[0])
     assert rules == ["possibly_reclaimed", "event_preempted"]
+
+
+TOLD_APART_BY_EVENTS = {
+    "a command that failed": ("exit-1", "2026-01-01T02:00:00Z Pod worker-0 has been preempted", 0),
+    "a limit that passed": ("max-running-time", "2026-01-01T02:00:00Z Pod worker-0 has been preempted", 0),
+    "an end that nothing tells": ("empty-reason-and-no-pods", "Pod worker-0 has been preempted", 1),
+    "a pod that failed in place": ("pod-failed-in-place", "2026-01-01T02:00:00Z Pod has been preempted", 1),
+}
+
+
+@pytest.mark.parametrize(("name", "event", "read"), TOLD_APART_BY_EVENTS.values(), ids=TOLD_APART_BY_EVENTS)
+def test_a_file_comes_to_the_verdict_of_the_task(
+    pai_spot: Call, tmp_path: Path, name: str, event: str, read: int
+) -> None:
+    raw = json.loads((CORPUS / f"{name}.json").read_text()) | {"Events": [event]}
+    path = tmp_path / "job.json"
+    path.write_text(json.dumps(raw))
+    said = json.loads(pai_spot("explain", "--file", str(path), "--json").out)
+    assert said["outcome"] == of_the_task(raw).to_dict()
+    assert said["events_read"] == read
+
+
+class Reader:
+    """DLC with one job and its events."""
+
+    def __init__(self, raw: dict[str, Any]) -> None:
+        self.raw = raw
+
+    def get_job_events(self, _job_id: str) -> list[str]:
+        return list(self.raw["Events"])
+
+    def get_pod_events(self, _job_id: str, _pod_id: str) -> list[str]:
+        return []
+
+
+def of_the_task(raw: dict[str, Any]) -> JobOutcome:
+    reader: Any = Reader(raw)
+    return judge_with_events(Job(raw), reader)
 
 
 def test_events_in_the_file_count(pai_spot: Call) -> None:

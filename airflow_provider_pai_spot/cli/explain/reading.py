@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowFailException
 
-from airflow_provider_pai_spot.attempts.commands import ReadEvents, ReadPodEvents
+from airflow_provider_pai_spot.attempts.commands import Command, Do, ReadEvents, ReadPodEvents
 from airflow_provider_pai_spot.attempts.drive import answer
 from airflow_provider_pai_spot.attempts.endings import error_for
-from airflow_provider_pai_spot.attempts.judging import has_bid, judge, pods_to_ask
+from airflow_provider_pai_spot.attempts.judging import has_bid, judging
 from airflow_provider_pai_spot.attempts.log_options import events_in_utc
 from airflow_provider_pai_spot.cli.problem import CliProblem
 from airflow_provider_pai_spot.clock import SYSTEM_CLOCK
 from airflow_provider_pai_spot.dlc.job import Job
 from airflow_provider_pai_spot.dlc.outcome import JobOutcome, Verdict
-from airflow_provider_pai_spot.dlc.redaction import LONGEST_TEXT, without_secrets
 
 if TYPE_CHECKING:
     from airflow_provider_pai_spot.hooks.pai_dlc import PaiDlcHook
@@ -70,18 +69,18 @@ class Explained:
 
 
 def from_dlc(hook: PaiDlcHook, job_id: str) -> Explained:
-    """Read a job and judge it; its events, then its pods', are read only if nothing else tells, as in a task."""
+    """Read a job and judge it; its events, then its pods', are read only if nothing else tells for sure."""
     job = Job(hook.get_job(job_id))
-    explained = explain(job, ())
-    if not job.is_decided:
-        return replace(explained, outcome=_until_now(job, explained.outcome))
-    if explained.outcome.verdict is not Verdict.UNKNOWN:
-        return explained
-    events = _events(hook, job_id)
-    explained = explain(job, events)
-    if explained.outcome.verdict is Verdict.UNKNOWN:
-        explained = explain(job, [*events, *_pod_events(hook, job)])
-    return explained
+    explained = _explained(job, lambda command: _asked(command, hook))
+    return explained if job.is_decided else replace(explained, outcome=_until_now(job, explained.outcome))
+
+
+def _asked(command: Command, hook: PaiDlcHook) -> Any:
+    """Read as a task does, except that a job whose events cannot be read is not judged without them."""
+    found = answer(command, hook)
+    if isinstance(command, ReadEvents) and isinstance(found, Exception):
+        raise found
+    return found
 
 
 def _until_now(job: Job, outcome: JobOutcome) -> JobOutcome:
@@ -90,38 +89,41 @@ def _until_now(job: Job, outcome: JobOutcome) -> JobOutcome:
     return replace(outcome, seconds_pending=job.seconds_pending(now), seconds_running=job.seconds_running(now))
 
 
-def _events(hook: PaiDlcHook, job_id: str) -> list[str]:
-    """Read events as a task does, with their times in UTC."""
-    read = answer(ReadEvents(job_id), hook)
-    if isinstance(read, Exception):
-        raise read
-    return list(read)
-
-
-def _pod_events(hook: PaiDlcHook, job: Job) -> list[str]:
-    """Read them as a task does: a pod that DLC does not know any more has none."""
-    read = [answer(ReadPodEvents(job.job_id, pod.pod_id), hook) for pod in pods_to_ask(job)]
-    return [line for lines in read if isinstance(lines, list) for line in lines]
-
-
 def from_file(path: str) -> Explained:
     """
-    Judge the job in a file, `-` for standard input.
+    Judge the job in a file, `-` for standard input; events beside it are those that a task would read.
 
     :raises CliProblem: there is no such file, or no job in it.
     """
     raw = _job_in(path)
     events = raw.get(EVENTS_KEY)
     lines = [line for line in events if isinstance(line, str)] if isinstance(events, list) else []
-    return explain(Job(raw), events_in_utc(lines))
+    return _explained(Job(raw), lambda command: _kept(command, lines))
 
 
-def explain(job: Job, events: Sequence[str]) -> Explained:
+def _kept(command: Command, events: Sequence[str]) -> Any:
+    match command:
+        case ReadEvents():
+            return events_in_utc(events)
+        case Do(work):
+            return work()
+        case _:
+            return []
+
+
+def _explained(job: Job, reply_to: Callable[[Command], Any]) -> Explained:
     """Judge a job as its task does: one that carries our tag has bid, whether DLC shows it or not."""
     spot = has_bid(job)
-    events = [without_secrets(line, LONGEST_TEXT) for line in events]
-    outcome = judge(job, events, spot=spot)
-    return Explained(job=job, outcome=outcome, next=what_next(job, outcome), spot=spot, events_read=len(events))
+    asking, reply, events_read = judging(job, spot=spot), None, 0
+    while True:
+        try:
+            command = asking.send(reply)
+        except StopIteration as end:
+            outcome = end.value
+            return Explained(job=job, outcome=outcome, next=what_next(job, outcome), spot=spot, events_read=events_read)
+        reply = reply_to(command)
+        if isinstance(command, ReadEvents | ReadPodEvents) and isinstance(reply, list):
+            events_read += len(reply)
 
 
 def what_next(job: Job, outcome: JobOutcome) -> Next:
