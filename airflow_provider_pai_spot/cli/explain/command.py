@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_pai_spot.cli.airflow_process import airflow_process
 from airflow_provider_pai_spot.cli.connecting import add_connection_options, open_hook
+from airflow_provider_pai_spot.cli.printing import print_json, print_text
 from airflow_provider_pai_spot.cli.tables import print_table
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def run(options: argparse.Namespace) -> int:
         rules = rules_in_force()
         explained = _explained(options)
     if options.json:
-        print(json.dumps(_as_json(explained, rules, with_rules=options.rules), indent=2, ensure_ascii=False))
+        print_json(_as_json(explained, rules, with_rules=options.rules))
     else:
         _print(explained, rules, with_rules=options.rules)
     return 0
@@ -78,7 +78,7 @@ def _print(explained: Explained | None, rules: Sequence[Rule], *, with_rules: bo
     from airflow_provider_pai_spot.cli.explain import showing
 
     if explained:
-        print(showing.as_text(explained, rules))
+        print_text(showing.as_text(explained, rules))
     if with_rules:
         print(("\n" if explained else "") + showing.rules_title(rules))
         print_table(showing.RULE_COLUMNS, showing.rules_rows(rules))
