@@ -307,6 +307,21 @@ class TaskJobs:
 
     # --- the end of a job ---
 
+    def awaits(self, job_id: str | None = None) -> bool:
+        """
+        Whether this try is the one that waits for its newest job, whose end nobody has acted upon yet.
+
+        Airflow may begin a new try with what an earlier one was told: after a person cleared a task while a session of
+        it was resumed on a worker. A store that was lost cannot tell, and a finished job must not be paid for again.
+
+        :param job_id: the job that an event tells about; None for whichever is the newest.
+        """
+        newest = self.ledger.newest
+        if newest is None:
+            return True
+        is_meant = newest.job_id is not None and job_id in (None, newest.job_id)
+        return is_meant and not newest.consumed and newest.try_number == self.moment.try_number
+
     def conclude(self, outcome: JobOutcome) -> Waiting | Finished:
         """
         Act on a job's end: finish, submit the next attempt, or raise.

@@ -92,10 +92,16 @@ class OperatorFlow:
         except (ValueError, TypeError, AttributeError) as error:
             self.log.warning("the trigger's event cannot be read, looking at the job instead: %s", error)
             return self.begin()
+        if not self.jobs.awaits(outcome.job_id):
+            self.log.warning("%s: its event is not this try's (%s); beginning anew", outcome.job_id, self.moment)
+            return self.begin()
         return self._go_on(Ended(outcome))
 
     def end_after_deferral_timeout(self) -> str | None:
         """Act in the place of a trigger that did not: every deadline is long past."""
+        if not self.jobs.awaits():
+            self.log.warning("the deferral that timed out is not this try's (%s); beginning anew", self.moment)
+            return self.begin()
         return self._go_on(self._end_newest(StopReason.TOTAL_TIMEOUT))
 
     def end_if_no_try_is_left(self) -> None:

@@ -49,7 +49,7 @@ from airflow_provider_pai_spot.links.pai_console import JOB_CONSOLE_KEY, job_con
 from airflow_provider_pai_spot.sensors.job_id import required_job_id
 from airflow_provider_pai_spot.sensors.looks import Looks
 from airflow_provider_pai_spot.sensors.successor import overwrite_job_id, rendered_submit_task, submit_successor
-from airflow_provider_pai_spot.sensors.watch import WATCH_KEY, keep, open_watch
+from airflow_provider_pai_spot.sensors.watch import WATCH_KEY, is_left_to_earlier_try, keep, open_watch
 from airflow_provider_pai_spot.triggers.spot_job import SpotJobTrigger
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class SensorFlow:
     What a sensor does on a worker between being started and returning, raising or deferring.
 
     :param sensor: with its arguments rendered.
-    :param job_id: the job that a trigger told about; the sensor's own `job_id` if None.
+    :param job_id: the job that a trigger told about; the sensor's own `job_id` if None, or if an earlier try was told.
     :param hook: replaced in tests, as is `clock`.
     """
 
@@ -84,9 +84,11 @@ class SensorFlow:
         self.context = context
         self.log = sensor.log
         self.clock = clock
-        self.pointed_at = job_id or required_job_id(sensor.job_id, sensor.task_id)
         self.moment = moment_from(context, clock)
         self.store: StateStore = context.get("task_state_store") or MemoryStore()
+        self._was_left_to_earlier_try = is_left_to_earlier_try(self.store, self.moment.try_number, clock.now())
+        told_of = None if self._was_left_to_earlier_try else job_id
+        self.pointed_at = told_of or required_job_id(sensor.job_id, sensor.task_id)
         self.hook = hook or PaiDlcHook(
             sensor.pai_dlc_conn_id, region_id=sensor.region_id, workspace_id=sensor.workspace_id
         )
@@ -119,6 +121,7 @@ class SensorFlow:
         if self.watch.lost:
             self._refuse_if_late()
             self._submit_successor()
+        self.watch = replace(self.watch, try_number=self.moment.try_number)
         keep(self.store, self.watch)
         self._tell_downstream()
         self.report.job(self.watch.job_id)
@@ -156,7 +159,15 @@ class SensorFlow:
         return None
 
     def resume(self, event: Mapping[str, Any]) -> str:
-        """Go on with the trigger's event; one that cannot be read is as good as none."""
+        """
+        Go on with the trigger's event; one that cannot be read is as good as none, and so is that of an earlier try.
+
+        Airflow may begin a new try with it, where a person cleared the sensor while it was resumed on a worker.
+        """
+        if self._was_left_to_earlier_try:
+            self.log.warning("the event is that of an earlier try, not of this one (%s); beginning anew", self.moment)
+            self.begin()
+            return self.watch_deferred()
         try:
             outcome = JobOutcome.from_dict(event)
         except (ValueError, TypeError, AttributeError) as error:

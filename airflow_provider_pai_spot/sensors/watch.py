@@ -11,7 +11,7 @@ from airflow_provider_pai_spot.attempts.ledger import StateStore
 
 WATCH_KEY = "pai_spot_watch"
 _VERSION = 1
-_TYPES: Mapping[str, type] = {"started_at": str, "generation": int, "lost": bool, "losses": int}
+_TYPES: Mapping[str, type] = {"started_at": str, "generation": int, "lost": bool, "losses": int, "try_number": int}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +24,7 @@ class Watch:
     :param lost: whether `job_id` was seen revoked and its successor is still to be submitted.
     :param losses: how many jobs were lost so far.
     :param generation: `ti.max_tries`; a person's clear begins a new watch.
+    :param try_number: the try of Airflow that watches; 0 where an older release did not store it.
     """
 
     job_ids: tuple[str, ...]
@@ -31,6 +32,7 @@ class Watch:
     generation: int
     lost: bool = False
     losses: int = 0
+    try_number: int = 0
 
     @property
     def job_id(self) -> str:
@@ -63,6 +65,12 @@ def open_watch(store: StateStore, job_id: str, generation: int, now: datetime) -
     return Watch(job_ids=(job_id,), started_at=now.isoformat(), generation=generation)
 
 
+def is_left_to_earlier_try(store: StateStore, try_number: int, now: datetime) -> bool:
+    """Whether the sensor was last left to its trigger by an earlier try than this one, which has not begun yet."""
+    stored = _read(store.get(WATCH_KEY), now)
+    return stored is not None and 0 < stored.try_number < try_number
+
+
 def keep(store: StateStore, watch: Watch) -> None:
     """Store the watch."""
     store.set(WATCH_KEY, {"version": _VERSION, **asdict(watch), "job_ids": list(watch.job_ids)})
@@ -79,7 +87,7 @@ def _read(value: Any, now: datetime) -> Watch | None:
     job_ids = value.get("job_ids")
     if not isinstance(job_ids, list) or not job_ids or not all(isinstance(one, str) and one for one in job_ids):
         return None
-    known = {key: value[key] for key in ("started_at", "generation", "lost", "losses") if key in value}
+    known = {key: value[key] for key in _TYPES if key in value}
     if not {"started_at", "generation"} <= set(known) or any(type(known[key]) is not _TYPES[key] for key in known):
         return None
     watch = Watch(**known | {"job_ids": tuple(job_ids)})

@@ -40,9 +40,9 @@ class Bench:
         self.clock.sleep(120)
         return str(self.control.job(job_id)["Status"])
 
-    def session(self, job_id: Any, *, try_number: int = 1, **arguments: Any) -> SensorFlow:
+    def session(self, job_id: Any, *, try_number: int = 1, told_of: str | None = None, **arguments: Any) -> SensorFlow:
         sensor = SpotJobSensor(task_id="wait", job_id=job_id, **arguments)
-        flow = SensorFlow(sensor, self.context(try_number), hook=self.hook, clock=self.clock)
+        flow = SensorFlow(sensor, self.context(try_number), job_id=told_of, hook=self.hook, clock=self.clock)
         flow.log = self.log
         return flow
 

@@ -10,11 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_provider_pai_spot.attempts.ledger import MemoryStore
-from airflow_provider_pai_spot.sensors.watch import WATCH_KEY, Watch, keep, open_watch
+from airflow_provider_pai_spot.sensors.watch import WATCH_KEY, Watch, is_left_to_earlier_try, keep, open_watch
 
 NOW = datetime(2026, 11, 30, 22, 0, tzinfo=UTC)
 EARLIER = (NOW - timedelta(hours=1)).isoformat()
-WRITTEN = {"job_ids": ["dlc1"], "started_at": EARLIER, "generation": 3, "lost": True, "losses": 1}
+OLDER = {"job_ids": ["dlc1"], "started_at": EARLIER, "generation": 3, "lost": True, "losses": 1}
+WRITTEN = OLDER | {"try_number": 2}
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
@@ -37,6 +38,21 @@ def test_what_was_written_is_read() -> None:
 
 
 @pytest.mark.parametrize(
+    ("stored", "now_begins", "is_left"),
+    [(WRITTEN, 3, True), (WRITTEN, 2, False), (OLDER, 3, False), (None, 3, False), ("edited", 3, False)],
+    ids=["by an earlier try", "by this one", "by an older release", "never", "unreadable"],
+)
+def test_whose_trigger_it_was_left_to(stored: Any, now_begins: int, is_left: bool) -> None:
+    store = MemoryStore()
+    store.set(WATCH_KEY, stored)
+    assert is_left_to_earlier_try(store, now_begins, NOW) is is_left
+
+
+def test_what_an_older_release_stored_is_read() -> None:
+    assert (opened(OLDER).lost, opened(OLDER).try_number) == (True, 0)
+
+
+@pytest.mark.parametrize(
     "edited",
     [
         {"started_at": "2026-11-30T20:00:00"},
@@ -48,6 +64,8 @@ def test_what_was_written_is_read() -> None:
         {"losses": "1"},
         {"losses": -1},
         {"losses": True},
+        {"try_number": "2"},
+        {"try_number": None},
         {"generation": "3"},
         {"generation": 3.0},
         {"job_ids": "dlc1"},
