@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from types import NoneType
 from typing import Any, NamedTuple, Protocol, Self
 
+from airflow_provider_pai_spot.attempts.places import NOWHERE, Place
 from airflow_provider_pai_spot.dlc.outcome import StopReason
 
 STORE_KEY = "pai_spot"
@@ -81,6 +82,7 @@ class Attempt:
     :param terms_read: whether the job was seen to bid, or cannot be.
     :param total_deadline: when `total_timeout` of the try that watched it last ends it, ISO 8601 UTC; '' for never.
     :param execution_deadline: the same for `execution_timeout`.
+    :param place: where it was sent to.
     """
 
     number: int
@@ -110,6 +112,7 @@ class Attempt:
     progressed: bool | None = None
     total_deadline: str = ""
     execution_deadline: str = ""
+    place: Place = NOWHERE
 
     @property
     def terms(self) -> str:
@@ -119,13 +122,15 @@ class Attempt:
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
         progress = None if self.progress is None else dict(self.progress)
-        return {**asdict(self), "key_hashes": dict(self.key_hashes), "progress": progress}
+        stored = {**asdict(self), "key_hashes": dict(self.key_hashes), "progress": progress}
+        return stored | {"place": list(self.place) if self.place.is_known else []}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Read the JSON form; keys of a newer release are ignored."""
         known = {item.name for item in fields(cls)}
-        return cls(**{key: value for key, value in data.items() if key in known})
+        values = {key: value for key, value in data.items() if key in known}
+        return cls(**values | {"place": Place.read(data.get("place", ()))})
 
 
 class AttemptLedger:

@@ -92,7 +92,7 @@ class NewestFinder:
             intent.number,
             self.submitter.patience,
         )
-        found = self.submitter.find_attempt(intent.number, patiently=True)
+        found = self.submitter.where_sent(intent).find_attempt(intent.number, patiently=True)
         if found is None:
             self.ledger.drop(intent.number)
             return self.ledger.newest
@@ -139,6 +139,7 @@ class NewestFinder:
             ledger=tags.get(TAG_LEDGER, ""),
             ecs_spec=next(iter(ecs_specs_of_bidders(job.roles)), ""),
             on_demand=not bids_for_spot(tags),
+            place=self.submitter.place,
         )
 
 

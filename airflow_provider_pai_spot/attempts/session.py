@@ -14,6 +14,7 @@ from airflow_provider_pai_spot.attempts.identity import TaskIdentity, resolve_na
 from airflow_provider_pai_spot.attempts.kill import KillSwitch
 from airflow_provider_pai_spot.attempts.ledger import AttemptLedger, MemoryStore
 from airflow_provider_pai_spot.attempts.moment import TryMoment
+from airflow_provider_pai_spot.attempts.places import CallsByPlace, Place
 from airflow_provider_pai_spot.attempts.report import Report
 from airflow_provider_pai_spot.attempts.submission import Submitter
 from airflow_provider_pai_spot.attempts.submission_pace import SubmissionPace
@@ -76,6 +77,11 @@ def report_for(context: Context, *, hook: PaiDlcHook, console_url: ConsoleUrl, c
     )
 
 
+def calls_of(context: Context, hook: PaiDlcHook) -> CallsByPlace:
+    """Return the calls of this session, each about one job sent to where the running task instance's ledger has it."""
+    return CallsByPlace(hook, AttemptLedger(context.get("task_state_store") or MemoryStore()))
+
+
 def open_jobs(
     context: Context,
     *,
@@ -87,12 +93,18 @@ def open_jobs(
     console_key: str,
     log: Any,
     clock: Clock = SYSTEM_CLOCK,
+    calls: CallsByPlace | None = None,
 ) -> TaskJobs:
-    """Return the dealings of this try with the jobs of `identity`."""
+    """
+    Return the dealings of this try with the jobs of `identity`.
+
+    :param calls: those of this session, where somebody else has them already.
+    """
     moment = moment_from(context, clock)
-    ledger = AttemptLedger(context.get("task_state_store") or MemoryStore())
+    calls = calls or calls_of(context, hook)
+    ledger = calls.ledger
     submitter = Submitter(
-        hook=hook,
+        hook=calls,
         identity=identity,
         ledger=ledger,
         since=moment.run_started_at,
@@ -108,9 +120,11 @@ def open_jobs(
             clock=clock,
             log=log,
         ),
+        place=Place.of(hook, wanted.request.workspace_id),
+        hook_at=calls.at,
     )
     return TaskJobs(
-        hook=hook,
+        hook=calls,
         submitter=submitter,
         ledger=ledger,
         wanted=wanted,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
@@ -23,7 +23,8 @@ from airflow_provider_pai_spot.attempts.identity import (
     is_local_namespace,
     tag_number,
 )
-from airflow_provider_pai_spot.attempts.ledger import AttemptLedger
+from airflow_provider_pai_spot.attempts.ledger import Attempt, AttemptLedger
+from airflow_provider_pai_spot.attempts.places import NOWHERE, Place
 from airflow_provider_pai_spot.attempts.submission_pace import SubmissionPace
 from airflow_provider_pai_spot.attempts.tagged import whole_jobs
 from airflow_provider_pai_spot.clock import Clock
@@ -125,6 +126,8 @@ class Submitter:
     :param before_create: called right before each CreateJob with the job's tags and workspace; raises if the task was
         killed meanwhile.
     :param pace: the turns of this machine's submissions, None if nobody has to wait for anybody.
+    :param place: where jobs are sent to, which is stored with them.
+    :param hook_at: opens a hook for the place of something that was sent there; raises PaiDlcError if it cannot.
     """
 
     hook: JobCalls
@@ -138,6 +141,20 @@ class Submitter:
     workspace_id: str | None = None
     before_create: Callable[[Mapping[str, str], str | None], None] = lambda _tags, _workspace_id: None
     pace: SubmissionPace | None = None
+    place: Place = NOWHERE
+    hook_at: Callable[[Place, str], JobCalls] | None = None
+
+    def where_sent(self, intent: Attempt) -> Submitter:
+        """
+        Return one like this that looks where an earlier try sent its request to, which need not be here.
+
+        :raises PaiDlcError: that place cannot be reached.
+        """
+        place = intent.place
+        if self.hook_at is None or not place.is_known or place == self.place:
+            return self
+        hook = self.hook_at(place, f"CreateJob of attempt {intent.number}, which nobody saw answered,")
+        return replace(self, hook=hook, workspace_id=place.workspace_id or None, place=place)
 
     def find(self) -> FoundJobs:
         """Return this task instance's jobs, matched again on our side."""

@@ -165,9 +165,13 @@ class TaskJobs:
             state=newest_state(phase_of(job.status), outcome.verdict, reason is not None),
             consumed=attempt.consumed,
             same_generation=attempt.generation == self.moment.generation,
-            same_request=attempt.request_hash == self.wanted.request.request_hash,
+            same_request=self._is_still_asked_for(attempt),
         )
         return newest, outcome
+
+    def _is_still_asked_for(self, attempt: Attempt) -> bool:
+        is_same = attempt.request_hash == self.wanted.request.request_hash
+        return is_same and not attempt.place.is_other_region_than(self.submitter.place)
 
     def _was_handed_over(self, attempt: Attempt) -> bool:
         """In the two-task form a returned id stays the answer of every retry."""
@@ -198,8 +202,12 @@ class TaskJobs:
             self.log.warning("stopping %s: what the task now asks for cannot be used", attempt.job_id)
             return
         wanted = self.wanted.request.key_hashes
+        if attempt.place.is_other_region_than(self.submitter.place):
+            here = self.submitter.place.region_id
+            self.log.warning("stopping %s in %s: the task now asks for region %s", attempt.job_id, attempt.place, here)
+            return
         keys = sorted(key for key in {*wanted, *attempt.key_hashes} if wanted.get(key) != attempt.key_hashes.get(key))
-        if attempt.request_hash == self.wanted.request.request_hash:
+        if self._is_still_asked_for(attempt):
             self.log.info("stopping %s: reattach=False", attempt.job_id)
         else:
             what = ", ".join(keys) if attempt.key_hashes else "the state store was lost, so which keys is not known"
@@ -269,6 +277,7 @@ class TaskJobs:
             checkpoint_folder=(newest.checkpoint_folder if newest else 1) + new_folder,
             namespace=self.identity.namespace,
             ledger=self.ledger.ledger_id,
+            place=self.submitter.place,
             **self.wanted.limits.stored_deadlines(),
         )
 

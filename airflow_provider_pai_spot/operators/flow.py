@@ -15,7 +15,13 @@ from airflow_provider_pai_spot.attempts.limits import WaitLimits
 from airflow_provider_pai_spot.attempts.log_setup import notes_of, stream_on_worker, with_rest_of_log
 from airflow_provider_pai_spot.attempts.log_stream import LogStream
 from airflow_provider_pai_spot.attempts.queue_word import QueueWord
-from airflow_provider_pai_spot.attempts.session import earliest, identity_from, moment_from, open_jobs
+from airflow_provider_pai_spot.attempts.session import (
+    calls_of,
+    earliest,
+    identity_from,
+    moment_from,
+    open_jobs,
+)
 from airflow_provider_pai_spot.attempts.task_jobs import Ended, Finished, Waiting
 from airflow_provider_pai_spot.clock import SYSTEM_CLOCK
 from airflow_provider_pai_spot.dlc.job import Job
@@ -51,7 +57,8 @@ class OperatorFlow:
         self.moment = moment_from(context)
         self._instance = context["ti"]
         identity = identity_from(context, self.hook)
-        self.kill = KillSwitch(hook=self.hook, identity=identity, cancel_on_kill=operator.cancel_on_kill, log=self.log)
+        self.calls = calls_of(context, self.hook)
+        self.kill = KillSwitch(hook=self.calls, identity=identity, cancel_on_kill=operator.cancel_on_kill, log=self.log)
         self.jobs = open_jobs(
             context,
             hook=self.hook,
@@ -61,6 +68,7 @@ class OperatorFlow:
             console_url=job_console_url,
             console_key=JOB_CONSOLE_KEY,
             log=self.log,
+            calls=self.calls,
         )
         newest = self.jobs.ledger.newest
         self.kill.job_id = newest.job_id if newest is not None else None
@@ -136,13 +144,13 @@ class OperatorFlow:
             return self._wait_here(job_id, limits)
         job = self._look_once(job_id)
         if job is not None and is_decided(job.status):
-            return self._with_rest_of_log(judge_with_events(job, self.hook, spot=True))
+            return self._with_rest_of_log(judge_with_events(job, self.calls, spot=True))
         return self._defer(job_id, limits)
 
     def _look_once(self, job_id: str) -> Job | None:
         """A deferral that ends at once is wasted, and can fail the try; but no answer is for the trigger to bear."""
         try:
-            return Job(self.hook.get_job(job_id))
+            return Job(self.calls.get_job(job_id))
         except PaiDlcError as error:
             self.log.warning("%s could not be read before deferring: %s", job_id, error)
             return None
@@ -159,7 +167,7 @@ class OperatorFlow:
             spot=True,
             companions=(word,) if logs is None else (word, logs),
         )
-        outcome = drive(following, self.hook, SYSTEM_CLOCK)
+        outcome = drive(following, self.calls, SYSTEM_CLOCK)
         return outcome if logs is None else outcome.with_progress(logs.progress)
 
     def _log_stream(self) -> LogStream | None:
@@ -175,7 +183,7 @@ class OperatorFlow:
         )
 
     def _with_rest_of_log(self, outcome: JobOutcome) -> JobOutcome:
-        return with_rest_of_log(outcome, self._log_stream(), self.hook, SYSTEM_CLOCK)
+        return with_rest_of_log(outcome, self._log_stream(), self.calls, SYSTEM_CLOCK)
 
     def _defer(self, job_id: str, limits: WaitLimits) -> NoReturn:
         operator = self.operator
@@ -183,9 +191,7 @@ class OperatorFlow:
         operator.defer(
             trigger=SpotJobTrigger(
                 job_id=job_id,
-                pai_dlc_conn_id=operator.pai_dlc_conn_id,
-                region_id=operator.region_id,
-                workspace_id=None if operator.workspace_id is None else str(operator.workspace_id),
+                **self._site_of(job_id),
                 poll_interval=operator.poll_interval.total_seconds(),
                 pending_timeout=limits.pending_timeout,
                 run_timeout=limits.run_timeout,
@@ -197,6 +203,16 @@ class OperatorFlow:
             method_name="execute_complete",
             timeout=None if deadline is None else max(deadline - SYSTEM_CLOCK.now(), timedelta(0)) + _BACKSTOP,
         )
+
+    def _site_of(self, job_id: str) -> dict[str, Any]:
+        """Return a trigger's arguments for where the job is: here, unless an earlier try sent it elsewhere."""
+        place, operator = self.calls.place_elsewhere(job_id), self.operator
+        if place is None:
+            workspace_id = None if operator.workspace_id is None else str(operator.workspace_id)
+            conn_id, region_id = operator.pai_dlc_conn_id, operator.region_id
+        else:
+            conn_id, region_id, workspace_id = place.conn_id, place.region_id or None, place.workspace_id or None
+        return {"pai_dlc_conn_id": conn_id, "region_id": region_id, "workspace_id": workspace_id}
 
     def _end_newest(self, reason: StopReason) -> Ended:
         newest = self.jobs.ledger.newest

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_pai_spot.attempts.ledger import STORE_KEY, Attempt, AttemptLedger, MemoryStore, Tally
+from airflow_provider_pai_spot.attempts.places import Place
 
 
 def attempt(number: int, **changes: Any) -> Attempt:
@@ -73,6 +74,7 @@ def test_the_stored_value_stays_below_airflow_s_limit() -> None:
         "progress": {"text": "x" * 180},
         "checkpoint": "c" * 120,
         "progressed": False,
+        "place": Place("pai_dlc_of_the_team", "cn-wulanchabu", "pai-dlc-vpc.cn-wulanchabu.aliyuncs.com", "123456"),
     }
     for number in range(500):
         ledger.put(attempt(number, job_id=f"dlc{number:013d}", **long))
