@@ -338,7 +338,7 @@ class TaskJobs:
         :raises SpotJobError: of the type that the outcome calls for; Airflow's retries take over from there.
         """
         if outcome.rule == NOT_OBSERVED:
-            raise error_for(outcome, note=self._leave_unobserved(outcome.job_id))
+            return self._wait_on(outcome)
         outcome = as_submitted(outcome, self.ledger.find(outcome.job_id))
         self.report.went(outcome)
         tails, outcome = read_tails(self.hook, outcome, self.wanted.log_tail_lines)
@@ -355,15 +355,30 @@ class TaskJobs:
         self.report.tails(outcome, tails)
         raise error_for(outcome)
 
-    def _leave_unobserved(self, job_id: str) -> str:
-        """What becomes of a job whose state is not known: the next try's, or stopped if there is none."""
-        if not self.moment.is_last_try:
-            return " The job may be alive; the next try re-attaches to it."
+    def _wait_on(self, outcome: JobOutcome) -> Waiting:
+        """Whoever waited could not see the job; it is waited for again if it can be seen from here."""
+        job_id = outcome.job_id
         try:
-            self.hook.stop_job(job_id)
+            status = Job(self.hook.get_job(job_id)).status
         except PaiDlcError as error:
-            return f" It could not be stopped either ({error}): stop it with `pai-spot stop {job_id}`."
-        return " No try is left to watch it, so it was stopped."
+            return self._leave_unobserved(outcome, error)
+        self.log.warning("%s was out of sight (%s); from here it is %s", job_id, "; ".join(outcome.evidence), status)
+        return Waiting(job_id)
+
+    def _leave_unobserved(self, outcome: JobOutcome, unseen: PaiDlcError) -> Waiting:
+        """Leave a job whose state is not known to the next try, or stop it if there is none."""
+        job_id = outcome.job_id
+        if not self.moment.is_last_try:
+            note = f" Nor can it be seen from here ({unseen}). It may be alive; the next try re-attaches to it."
+            raise error_for(outcome, note=note)
+        try:
+            if not self.hook.stop_job(job_id):
+                return Waiting(job_id)  # it is over already, so its end can be read
+        except PaiDlcError as error:
+            note = f" It could not be stopped either ({error}): stop it with `pai-spot stop {job_id}`."
+        else:
+            note = " No try is left to watch it, so it was stopped."
+        raise error_for(outcome, note=note)
 
     def hand_over(self, job_id: str) -> str:
         """Return the id of a job that is left to run (two-task form); from now on it belongs to the DAG run."""

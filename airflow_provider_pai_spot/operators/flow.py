@@ -34,6 +34,7 @@ from airflow_provider_pai_spot.triggers.spot_job import SpotJobTrigger
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
+    from airflow.sdk.exceptions import TaskDeferralError
 
     from airflow_provider_pai_spot.operators.spot_job import SubmitSpotJobOperator
 
@@ -112,10 +113,21 @@ class OperatorFlow:
             return self.begin()
         return self._go_on(self._end_newest(StopReason.TOTAL_TIMEOUT))
 
-    def end_if_no_try_is_left(self) -> None:
-        """Stop the job of a try whose trigger failed, unless another try will take it over."""
-        if self.moment.is_last_try:
-            self._end_newest(StopReason.KILLED)
+    def end_after_failed_trigger(self, error: TaskDeferralError) -> str | None:
+        """
+        Stop the job of a try whose trigger failed, unless another try will take it over, or it is over by itself.
+
+        :raises TaskDeferralError: `error`; the try ends with it, unless the job's own end is known.
+        """
+        if not self.jobs.awaits():
+            self.log.warning("the trigger that failed is not this try's (%s); beginning anew", self.moment)
+            return self.begin()
+        if not self.moment.is_last_try:
+            raise error
+        ended = self._end_newest(StopReason.KILLED)
+        if not ended.outcome.ended_by_itself:
+            raise error
+        return self._go_on(Ended(self._with_rest_of_log(ended.outcome)))
 
     def stop_at_execution_timeout(self) -> None:
         """Airflow's `execution_timeout` struck on the worker: the job goes with the task, and the store says why."""

@@ -233,9 +233,8 @@ class SubmitSpotJobOperator(BaseOperator):
             return super().resume_execution(next_method, next_kwargs, context)
         except TaskDeferralTimeout:
             return self._begin(context).end_after_deferral_timeout()
-        except TaskDeferralError:
-            self._begin(context).end_if_no_try_is_left()
-            raise
+        except TaskDeferralError as error:
+            return self._begin(context).end_after_failed_trigger(error)
 
     def on_kill(self) -> None:
         """Stop the job if Airflow has given the task up; runs in a signal handler."""

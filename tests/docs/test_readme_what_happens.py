@@ -105,7 +105,11 @@ BY: dict[str, Shown] = {
         )
     ),
     "DLC does not answer for 15 minutes": Shown(
-        tests=("attempts/test_follow.py::test_errors_that_last_give_up_without_a_claim_about_the_job",)
+        tests=(
+            "attempts/test_follow.py::test_errors_that_last_give_up_without_a_claim_about_the_job",
+            "attempts/test_out_of_sight.py::test_a_job_that_can_be_seen_is_waited_for_again",
+            "attempts/test_out_of_sight.py::test_one_that_cannot_is_stopped_if_no_try_is_left",
+        )
     ),
     "two-task form: you end the run between the two tasks, or while a sensor with `cancel_on_kill=False` waits": Shown(
         cells(Phase.BETWEEN_TASKS, Phase.SENSOR, of=ENDS)
