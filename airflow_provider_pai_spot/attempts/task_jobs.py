@@ -135,6 +135,11 @@ class TaskJobs:
         newest, outcome = self._judge(attempt, job)
         action = decide(newest, reattach=self.wanted.reattach)
         self.log.info("%s of an earlier try is %s: %s", job.job_id, job.status, action.value)
+        return self._act(action, attempt, job, newest, outcome)
+
+    def _act(
+        self, action: Action, attempt: Attempt, job: Job, newest: NewestJob, outcome: JobOutcome
+    ) -> Waiting | Ended:
         match action:
             case Action.REATTACH:
                 return self._reattach(attempt, job)
@@ -144,16 +149,27 @@ class TaskJobs:
             case Action.FINISH_STOP:
                 return self._finish_stop(attempt, job.job_id)
             case Action.REPLACE:
-                self._say_what_differs(attempt)
-                outcome = self.stop(attempt, job.job_id, StopReason.REPLACED)
+                return self._replace(attempt, job.job_id, newest)
             case Action.AWAIT_STOP_THEN_SUBMIT:
                 outcome = self._await_stop(attempt, job.job_id)
             case Action.REPORT_THEN_SUBMIT:
                 self.log.info("%s had %s", job.job_id, describe(outcome))
             case Action.SUBMIT:
                 pass
+        return self._submit_after(outcome)
+
+    def _submit_after(self, outcome: JobOutcome) -> Waiting:
         self._consume(outcome)
         return self.submit(new_folder=outcome.verdict is Verdict.SUCCEEDED)
+
+    def _replace(self, attempt: Attempt, job_id: str, newest: NewestJob) -> Waiting | Ended:
+        """Stop the job and submit another, unless it succeeded before the stop reached it, and is what is asked for."""
+        self._say_what_differs(attempt)
+        outcome = self.stop(attempt, job_id, StopReason.REPLACED)
+        if outcome.verdict is Verdict.SUCCEEDED and newest.same_generation and newest.same_request:
+            self.report.job(job_id)
+            return Ended(outcome)
+        return self._submit_after(outcome)
 
     def _judge(self, attempt: Attempt, job: Job) -> tuple[NewestJob, JobOutcome]:
         reason = _stop_reason(attempt)
