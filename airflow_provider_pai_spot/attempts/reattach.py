@@ -47,12 +47,14 @@ class NewestJob:
     :param consumed: whether an earlier try acted on its end.
     :param same_generation: whether this try is a retry or a crash's successor (and not a person's clear).
     :param same_request: whether the task still asks for the same job.
+    :param outlives_task: whether a live job may go on once its task is over, where the task hands it over.
     """
 
     state: NewestState
     consumed: bool
     same_generation: bool
     same_request: bool
+    outlives_task: bool = True
 
 
 def newest_state(phase: Phase, verdict: Verdict, stopped_by_us: bool) -> NewestState:
@@ -82,7 +84,7 @@ def decide(newest: NewestJob | None, *, reattach: bool = True) -> Action:
 
 
 def _live(newest: NewestJob, reattach: bool) -> Action:
-    if not reattach:
+    if not reattach or not newest.outlives_task:
         return Action.REPLACE
     if newest.same_generation or newest.same_request:
         return Action.REATTACH

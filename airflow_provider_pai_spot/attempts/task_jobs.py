@@ -15,7 +15,7 @@ from airflow_provider_pai_spot.attempts.answers import answered
 from airflow_provider_pai_spot.attempts.bodies import attempt_body, checkpoint_folder
 from airflow_provider_pai_spot.attempts.checkpoints import OFF, look_at_checkpoints
 from airflow_provider_pai_spot.attempts.endings import describe, error_for
-from airflow_provider_pai_spot.attempts.identity import Owner
+from airflow_provider_pai_spot.attempts.identity import TAG_OWNER, Owner
 from airflow_provider_pai_spot.attempts.judging import judge_with_events, rules_in_force
 from airflow_provider_pai_spot.attempts.ledger import HANDED_OVER, Attempt, AttemptLedger
 from airflow_provider_pai_spot.attempts.limits import WaitLimits, breached_before_stop
@@ -54,6 +54,10 @@ from airflow_provider_pai_spot.exceptions import (
 from airflow_provider_pai_spot.recovery.policy import GiveUp, Resubmit
 from airflow_provider_pai_spot.recovery.progress import came_further, either, newer_checkpoint
 
+_ENDS_WITH_ITS_TASK = (
+    "it was submitted without wait_for_completion=False, and its tags, which cannot be changed, would have `pai-spot "
+    "sweep` end it with this task, under a sensor that waits for it"
+)
 _LONGEST_PROGRESS = 200  # characters; the timeline of all attempts is stored as one value
 
 
@@ -164,7 +168,7 @@ class TaskJobs:
 
     def _replace(self, attempt: Attempt, job_id: str, newest: NewestJob) -> Waiting | Ended:
         """Stop the job and submit another, unless it succeeded before the stop reached it, and is what is asked for."""
-        self._say_what_differs(attempt)
+        self._say_what_differs(attempt, newest)
         outcome = self.stop(attempt, job_id, StopReason.REPLACED)
         if outcome.verdict is Verdict.SUCCEEDED and newest.same_generation and newest.same_request:
             self.report.job(job_id)
@@ -182,12 +186,17 @@ class TaskJobs:
             consumed=attempt.consumed,
             same_generation=attempt.generation == self.moment.generation,
             same_request=self._is_still_asked_for(attempt),
+            outlives_task=not self._goes_with_its_task(job),
         )
         return newest, outcome
 
     def _is_still_asked_for(self, attempt: Attempt) -> bool:
         is_same = attempt.request_hash == self.wanted.request.request_hash
         return is_same and not attempt.place.is_other_region_than(self.submitter.place)
+
+    def _goes_with_its_task(self, job: Job) -> bool:
+        """A job handed over to a sensor must outlive its task; its tags, which cannot change, say that it does not."""
+        return self.wanted.owner is Owner.RUN and job.tags.get(TAG_OWNER) == Owner.TASK
 
     def _was_handed_over(self, attempt: Attempt) -> bool:
         """In the two-task form a returned id stays the answer of every retry."""
@@ -213,11 +222,14 @@ class TaskJobs:
             self._verify_spot_terms(attempt, job.job_id, lambda: self.terms.of_found(self.wanted.request.body, job.raw))
         return Waiting(job.job_id)
 
-    def _say_what_differs(self, attempt: Attempt) -> None:
+    def _say_what_differs(self, attempt: Attempt, newest: NewestJob) -> None:
         if self.wanted.refusal is not None:
             self.log.warning("stopping %s: what the task now asks for cannot be used", attempt.job_id)
             return
         wanted = self.wanted.request.key_hashes
+        if not newest.outlives_task:
+            self.log.warning("stopping %s: %s", attempt.job_id, _ENDS_WITH_ITS_TASK)
+            return
         if attempt.place.is_other_region_than(self.submitter.place):
             here = self.submitter.place.region_id
             self.log.warning("stopping %s in %s: the task now asks for region %s", attempt.job_id, attempt.place, here)

@@ -76,6 +76,21 @@ def test_without_reattach_a_live_job_is_always_replaced(cell: tuple[NewestState,
     assert decide(newest, reattach=False) is Action.REPLACE
 
 
+@pytest.mark.parametrize("cell", TABLE, ids=str)
+def test_a_job_that_would_end_with_its_task_is_replaced_while_it_lives(
+    cell: tuple[NewestState, bool, bool, bool],
+) -> None:
+    state, consumed, same_generation, same_request = cell
+    newest = NewestJob(
+        state=state,
+        consumed=consumed,
+        same_generation=same_generation,
+        same_request=same_request,
+        outlives_task=False,
+    )
+    assert decide(newest) is (Action.REPLACE if state is LIVE else TABLE[cell])
+
+
 @pytest.mark.parametrize(
     ("phase", "verdict", "stopped_by_us", "state"),
     [
