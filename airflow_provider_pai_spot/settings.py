@@ -113,11 +113,6 @@ def verdict_rules() -> str:
     return str(conf.get(SECTION, "verdict_rules")).strip()
 
 
-def forgets_on_success() -> bool:
-    """Whether Airflow empties a task's state store when it succeeds, as far as this process's configuration tells."""
-    return bool(conf.getboolean("state_store", "clear_on_success", fallback=False))
-
-
 def _seconds(option: str) -> float:
     text = str(conf.get(SECTION, option))
     try:

@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow.sdk import BaseOperator
+from airflow.sdk.configuration import conf
 from airflow.sdk.exceptions import AirflowTaskTimeout, TaskDeferralError, TaskDeferralTimeout
 
 from airflow_provider_pai_spot import settings as provider_settings
@@ -210,7 +211,7 @@ class SubmitSpotJobOperator(BaseOperator):
     def execute(self, context: Context) -> str | None:
         """Take over what an earlier try left, or submit; then wait."""
         flow = self._begin(context)
-        if flow.jobs.ledger.is_blank and provider_settings.forgets_on_success():
+        if flow.jobs.ledger.is_blank and _forgets_on_success():
             self.log.warning(_FORGETS)
         try:
             return flow.begin()
@@ -302,3 +303,8 @@ class SubmitSpotJobOperator(BaseOperator):
                     "(${#array[@]}, {{, {%) goes between {% raw %} and {% endraw %}."
                 ) from None
         mask_request_secrets(self.job_specs, self.job_overrides)
+
+
+def _forgets_on_success() -> bool:
+    """Whether Airflow empties a task's state store when it succeeds, as far as this process's configuration tells."""
+    return bool(conf.getboolean("state_store", "clear_on_success", fallback=False))
