@@ -86,6 +86,7 @@ async def main(jobs: list[str], kept: Kept, blocking: bool) -> dict[str, Any]:
     verdicts = [await ended(first)]
     gc.collect()
     gc.disable()  # a collection walks all of Airflow and takes longer than what is looked for
+    await asyncio.sleep(0)  # and the one above was part of this step
     loop.slow_callback_duration = SLOW_CALLBACK
     waiting = []
     for job in others:
