@@ -98,10 +98,11 @@ class SubmissionPace:
                     return
                 taken_in = queue.round
                 turn = queue.take(self._now(), self._per_second)
-            if turn <= self._now():
+            ahead = turn - self._now()
+            if ahead <= 0:
                 return
-            self._say(turn - self._now())
-            self._clock.sleep(turn - self._now())
+            self._say(ahead)
+            self._clock.sleep(ahead)
 
     def throttled(self, retry_after: float) -> bool:
         """

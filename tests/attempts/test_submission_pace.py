@@ -40,6 +40,25 @@ class StoppedClock:
         self.sleep(seconds)
 
 
+class TickingClock:
+    """Time passes with each look at it, and nobody can sleep for less than no time, as with the machine's clock."""
+
+    def __init__(self, tick: float) -> None:
+        self._now, self._tick = NOON, timedelta(seconds=tick)
+
+    def now(self) -> datetime:
+        self._now += self._tick
+        return self._now
+
+    def sleep(self, seconds: float) -> None:
+        if seconds < 0:
+            raise ValueError("sleep length must be non-negative")
+        self._now += timedelta(seconds=seconds)
+
+    async def asleep(self, seconds: float) -> None:
+        self.sleep(seconds)
+
+
 def pace_of(folder: Path, clock: Any, *, per_second: float = 10.0, place: str = "cn-hangzhou", log: Any = None) -> Any:
     return SubmissionPace(place, per_second=per_second, clock=clock, log=log or logging.getLogger("t"), folder=folder)
 
@@ -64,6 +83,13 @@ def test_a_machine_at_rest_waits_for_nothing(tmp_path: Path, clock: Any) -> None
         pace.wait_for_turn()
         clock.sleep(1.0)
     assert clock.now() == began + timedelta(seconds=5)
+
+
+@pytest.mark.parametrize("tick", [0.011, 0.023, 0.037, 0.051, 0.07, 0.09])
+def test_a_turn_that_comes_while_the_clock_is_read_is_taken(tmp_path: Path, tick: float) -> None:
+    clock = TickingClock(tick)
+    for _ in range(50):
+        pace_of(tmp_path, clock).wait_for_turn()
 
 
 def test_who_is_throttled_makes_all_wait_and_go_slower(tmp_path: Path, clock: Any) -> None:
