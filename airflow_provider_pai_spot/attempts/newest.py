@@ -20,10 +20,11 @@ from airflow_provider_pai_spot.attempts.identity import (
 )
 from airflow_provider_pai_spot.attempts.ledger import HANDED_OVER, Attempt, AttemptLedger
 from airflow_provider_pai_spot.attempts.moment import TryMoment
+from airflow_provider_pai_spot.attempts.places import PlaceUnreachable
 from airflow_provider_pai_spot.attempts.stopping import stop_and_wait
 from airflow_provider_pai_spot.attempts.submission import FoundJobs, Submitter
 from airflow_provider_pai_spot.dlc.job import Job
-from airflow_provider_pai_spot.dlc.outcome import StopReason
+from airflow_provider_pai_spot.dlc.outcome import StopReason, Verdict
 from airflow_provider_pai_spot.dlc.terms import ecs_specs_of_bidders
 from airflow_provider_pai_spot.dlc.wire import integer_of
 from airflow_provider_pai_spot.exceptions import PaiDlcNotFound
@@ -60,8 +61,20 @@ class NewestFinder:
             return self._by_tags()
         if newest.verdict == HANDED_OVER and (successor := self._successor_of(newest)) is not None:
             return successor
-        job = self._read(newest, newest.job_id)
+        try:
+            job = self._read(newest, newest.job_id)
+        except PlaceUnreachable as error:
+            if not self._is_done_with(newest):
+                raise
+            self.log.warning("%s has ended, and is not looked at again: %s", newest.job_id, error)
+            return None
         return None if job is None else (newest, job)
+
+    def _is_done_with(self, attempt: Attempt) -> bool:
+        """Whether it ended and was acted upon, and is not the success that a retry of the same work reports."""
+        ended = attempt.consumed and attempt.verdict not in ("", HANDED_OVER)
+        is_answer = attempt.verdict == Verdict.SUCCEEDED and attempt.generation == self.moment.generation
+        return ended and not is_answer
 
     def _successor_of(self, handed_over: Attempt) -> tuple[Attempt, Job] | None:
         """A sensor submits successors of a job that was handed over to it; they are known by their tags only."""

@@ -69,6 +69,10 @@ class Place(NamedTuple):
         return f"{where}{workspace}, connection {self.conn_id!r}"
 
 
+class PlaceUnreachable(PaiDlcError):
+    """Something was sent to a place that cannot be reached now."""
+
+
 NOWHERE = Place()
 """Of attempts that an older release stored."""
 
@@ -119,7 +123,7 @@ class CallsByPlace:
         Return a hook for a place.
 
         :param what: what was sent there, for the error's words.
-        :raises PaiDlcError: it cannot be had.
+        :raises PlaceUnreachable: it cannot be had.
         """
         if place.has_same_jobs_as(Place.of(self._own)):
             return self._own
@@ -137,10 +141,10 @@ class CallsByPlace:
             return self._own
         try:
             return self.at(place, job_id)
-        except PaiDlcError as error:
+        except PlaceUnreachable as error:
             return self._own_if_known(job_id, place, error)
 
-    def _own_if_known(self, job_id: str, place: Place, error: PaiDlcError) -> PaiDlcHook:
+    def _own_if_known(self, job_id: str, place: Place, error: PlaceUnreachable) -> PaiDlcHook:
         try:
             self._own.get_job(job_id)
         except PaiDlcNotFound:
@@ -184,8 +188,8 @@ class CallsByPlace:
         return self._of(job_id).get_quota_workload_diagnosis(quota_id, job_id)
 
 
-def _unreachable(what: str, place: Place, error: Exception) -> PaiDlcError:
-    return PaiDlcError(
+def _unreachable(what: str, place: Place, error: Exception) -> PlaceUnreachable:
+    return PlaceUnreachable(
         f"{what} was sent to {place}, which cannot be reached now ({error}). It may run and be billed, so nothing is "
         "submitted in its place. Let the connection speak to that place again; or stop the job there, delete the key "
         "pai_spot in this task instance's Storage tab, and clear the task."

@@ -18,7 +18,7 @@ from airflow_provider_pai_spot.attempts.endings import describe, error_for
 from airflow_provider_pai_spot.attempts.identity import TAG_OWNER, Owner
 from airflow_provider_pai_spot.attempts.judging import judge_with_events, rules_in_force
 from airflow_provider_pai_spot.attempts.ledger import HANDED_OVER, Attempt, AttemptLedger
-from airflow_provider_pai_spot.attempts.limits import WaitLimits, breached_before_stop
+from airflow_provider_pai_spot.attempts.limits import WaitLimits, breached, breached_before_stop
 from airflow_provider_pai_spot.attempts.log_ends import LogCalls
 from airflow_provider_pai_spot.attempts.moment import TryMoment
 from airflow_provider_pai_spot.attempts.newest import NewestFinder
@@ -383,15 +383,24 @@ class TaskJobs:
         self.report.tails(outcome, tails)
         raise error_for(outcome)
 
-    def _wait_on(self, outcome: JobOutcome) -> Waiting:
-        """Whoever waited could not see the job; it is waited for again if it can be seen from here."""
+    def _wait_on(self, outcome: JobOutcome) -> Waiting | Finished:
+        """
+        Wait again for a job that whoever waited could not see, if it can be seen from here and no limit has passed.
+
+        Nobody else would stop it at its limit: who cannot see a job does not know since when it has been running.
+        """
         job_id = outcome.job_id
         try:
-            status = Job(self.hook.get_job(job_id)).status
+            job = Job(self.hook.get_job(job_id))
         except PaiDlcError as error:
             return self._leave_unobserved(outcome, error)
-        self.log.warning("%s was out of sight (%s); from here it is %s", job_id, "; ".join(outcome.evidence), status)
-        return Waiting(job_id)
+        unseen = "; ".join(outcome.evidence)
+        self.log.warning("%s was out of sight (%s); from here it is %s", job_id, unseen, job.status)
+        attempt = self.ledger.find(job_id)
+        if attempt is None or job.is_decided:
+            return Waiting(job_id)
+        reason = breached(job, self._limits_of(attempt), self.clock.now())
+        return Waiting(job_id) if reason is None else self.conclude(self.stop(attempt, job_id, reason))
 
     def _leave_unobserved(self, outcome: JobOutcome, unseen: PaiDlcError) -> Waiting:
         """Leave a job whose state is not known to the next try, or stop it if there is none."""

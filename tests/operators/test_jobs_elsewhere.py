@@ -92,6 +92,31 @@ def test_a_connection_that_is_gone_submits_nothing_elsewhere(
     assert elsewhere.control.jobs() == []
 
 
+@pytest.mark.parametrize("verdict", ["failed", "revoked", "stopped", "succeeded"])
+def test_a_job_that_ended_and_was_acted_upon_holds_up_no_other(
+    desk: Any, elsewhere: DlcEmulator, monkeypatch: pytest.MonkeyPatch, verdict: str
+) -> None:
+    begun(desk)
+    desk.ledger.change(0, consumed=True, verdict=verdict)
+    monkeypatch.delenv("AIRFLOW_CONN_PAI_DLC_DEFAULT")
+    desk.connect("other", in_beijing(elsewhere))
+    trigger = begun(desk, {"pai_dlc_conn_id": "other"}, **CLEARED)
+    assert [job["JobId"] for job in elsewhere.control.jobs()] == [trigger.job_id]
+
+
+@pytest.mark.parametrize("verdict", ["", "succeeded", "handed_over"])
+def test_one_that_may_live_or_is_the_answer_does(
+    desk: Any, elsewhere: DlcEmulator, monkeypatch: pytest.MonkeyPatch, verdict: str
+) -> None:
+    begun(desk)
+    desk.ledger.change(0, consumed=True, verdict=verdict)
+    monkeypatch.delenv("AIRFLOW_CONN_PAI_DLC_DEFAULT")
+    desk.connect("other", in_beijing(elsewhere))
+    with pytest.raises(PaiDlcError, match="nothing is submitted"):
+        desk.operator(pai_dlc_conn_id="other").execute(desk.context(**RETRIED))
+    assert elsewhere.control.jobs() == []
+
+
 def test_an_unanswered_submission_is_looked_for_where_it_was_sent(desk: Any, elsewhere: DlcEmulator) -> None:
     job_id = begun(desk, {"workspace_id": "2"}).job_id
     desk.ledger.change(0, job_id=None)
