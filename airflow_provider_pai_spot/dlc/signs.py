@@ -52,6 +52,9 @@ A peer that fails so long after an eviction does not fail of it (assumed): PyTor
 after 10 minutes with NCCL and 30 with Gloo, unless told otherwise.
 """
 
+_COMES_LATE: Final = timedelta(seconds=15)
+"""How long after a job's end an event may still tell of it (assumed): whole seconds, written by other components."""
+
 _MAX_LINE, _LINE_LEFT, _BEFORE = 200, 160, 60
 _PODS_NAMED = 3
 _LATEST = datetime.max.replace(tzinfo=UTC)
@@ -306,9 +309,15 @@ def _evicted_for_good(job: Job) -> list[Pod]:
 
 
 def _may_have_ended_it(job: Job, evicted: Pod) -> bool:
-    """Whether no peer failed by itself before a pod's eviction, nor the first one so long after it that all ran on."""
+    """
+    Whether no peer failed by itself before a pod's eviction, nor the first one so long after it that all ran on.
+
+    A failure that the job itself outlived for as long explains nothing.
+    """
     peers = [pod for pod in _workers(job) if not pod.is_evicted]
     failures = [pod.finished_at for pod in peers if _is_own_failure(pod) or OUT_OF_MEMORY.fullmatch(pod.reason)]
+    ended = job.finished_at
+    failures = [one for one in failures if one is None or ended is None or one >= ended - _OUTLIVED_AFTER]
     known = [moment for moment in failures if moment is not None]
     if evicted.finished_at is None or not known or len(known) < len(failures):
         return True
@@ -320,7 +329,7 @@ def _was_outside_last_run(job: Job, event: str) -> bool:
     moment, began, ended = zoned_moment(event), job.running_since, job.finished_at
     if moment is None or (job.created_at is not None and moment < job.created_at):
         return False
-    return (began is not None and moment < began) or (ended is not None and moment > ended)
+    return (began is not None and moment < began) or (ended is not None and moment > ended + _COMES_LATE)
 
 
 def _times_run(job: Job) -> int:

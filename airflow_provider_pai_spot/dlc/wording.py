@@ -18,11 +18,11 @@ when it finds no room ("no preemption victims").
 """
 
 _NOT_TAKEN_BACK: Final = re.compile(
-    r"\b(?:not|no|none|never|cannot|without|nothing|\w{1,9}n['\u2019]t)(?:\s+[\w-]{1,40}){0,4}?"
+    r"\b(?:not|no|none|never|cannot|without|nothing|\w{1,9}n['\u2019]t)(?:\s+(?!(?:and|as|because|before|but|since|so|then|when|while)\b)[\w-]{1,40}){0,4}?"
     r"\s+(?:preempted|evicted|reclaimed|released|preemption)\b",
     re.IGNORECASE,
 )
-"""The same words denied: "cannot be evicted", "pod can't be preempted", "no pod was reclaimed"."""
+"""The same words denied in their own clause: "cannot be evicted", "pod can't be preempted", "no pod was reclaimed"."""
 
 NODE_PRESSURE: Final = re.compile(
     r"low on resource|(Disk|Memory|PID)Pressure|ephemeral[- ](local )?storage|EmptyDir volume", re.IGNORECASE

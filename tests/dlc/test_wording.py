@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from airflow_provider_pai_spot.dlc.wording import taken_back
@@ -23,6 +21,8 @@ TAKEN = (
     "the pod cannot be evicted gracefully; it was preempted",
     "no pod was preempted, then worker-0 was evicted",
     "2026-01-01T02:00:00Z not reachable since its node was preempted",
+    "Node is not ready and was evicted",
+    "Training could not finish before being preempted",
 )
 NOT_TAKEN = (
     'Pulling image "registry/team/spot-train:release-1.2"',
@@ -57,7 +57,6 @@ def test_names_and_denials_are_none(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["no " * 20_000, "spot " * 12_000, "released " * 7_000, "n't a" * 12_000])
-def test_a_long_text_is_read_in_time(text: str) -> None:
-    began = time.monotonic()
-    taken_back(text)
-    assert time.monotonic() - began < 5
+@pytest.mark.timeout(120)  # which takes a moment, or far longer than this where a pattern goes back and forth
+def test_a_long_text_is_read_at_once(text: str) -> None:
+    assert taken_back(text) is None
